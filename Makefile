@@ -1,0 +1,91 @@
+# Builds circulant for one MPI: that of the compiler wrapper MPICC. See `make help`.
+
+MPICC  ?= mpicc
+CARGO  ?= cargo
+PREFIX ?= /usr/local
+
+# The MPI's name and version, asked for once and only by the recipes that need them.
+mpi_id = $(eval mpi_id := $(shell scripts/mpi-id $(MPICC)))$(or $(mpi_id),$(error no MPI: see above))
+build   = build/$(mpi_id)
+version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+
+# What a program that is linked with the static library needs besides.
+static_libs = -lpthread -ldl -lm
+
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick header lint setup clean help
+
+all: library cli
+
+# Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
+# and static library are made by one compilation, without an rlib, which would switch LTO off.
+library:
+	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
+	    --crate-type cdylib,staticlib --no-default-features --features mpi
+	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
+
+# The command-line program needs no MPI, so all MPIs share one.
+cli:
+	CARGO_TARGET_DIR=build/cli/target $(CARGO) build --release --bin circulant \
+	    --no-default-features --features cli
+	install -D build/cli/target/release/circulant $(build)/circulant
+
+# The program that measures (scripts/bench).
+collectives:
+	mkdir -p $(build)
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
+
+# Builds only what is not there, so that `sudo make install` after `make` needs no cargo.
+install:
+	[ -e $(build)/libcirculant.so ] && [ -e $(build)/circulant ] || $(MAKE) all MPICC="$(MPICC)"
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
+	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(build)/circulant $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 include/circulant.h $(DESTDIR)$(PREFIX)/include/
+	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
+	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' -e 's|@STATIC_LIBS@|$(static_libs)|' \
+	    circulant.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/circulant $(DESTDIR)$(PREFIX)/include/circulant.h \
+	    $(DESTDIR)$(PREFIX)/lib/libcirculant.so $(DESTDIR)$(PREFIX)/lib/libcirculant.a \
+	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
+	rm -rf $(DESTDIR)$(PREFIX)/lib/circulant
+
+test:
+	scripts/test
+
+demo:
+	scripts/demo
+
+bench:
+	scripts/bench
+
+bench-quick:
+	scripts/bench --quick
+
+header:
+	$(CARGO) test --no-default-features --features cli --test header -- --ignored
+
+lint:
+	scripts/lint
+
+setup:
+	scripts/setup
+
+clean:
+	rm -rf build target bench-results
+
+help:
+	@echo 'make               build library and program for the mpicc on the PATH, into build/<mpi>/'
+	@echo 'make MPICC=...     for another MPI, by its compiler wrapper'
+	@echo 'make install       to PREFIX (/usr/local), below DESTDIR if set; MPICC= as above'
+	@echo 'make uninstall     take that away again, for all MPIs'
+	@echo 'make demo          set-up, build, a real program under the library, native beside circulant'
+	@echo 'make test          set-up, build, all tests, on Open MPI and on MPICH'
+	@echo 'make lint          formatting, clippy, shell scripts, generated header'
+	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
+	@echo 'make header        write include/circulant.h anew'
+	@echo 'make setup         install what all this needs'
+	@echo 'make clean         remove everything that was built'

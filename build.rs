@@ -1,0 +1,128 @@
+//! Reads from the MPI's own header what mpi-sys does not bind: the handles and addresses that are
+//! constants there, and whether the large-count functions exist.
+//!
+//! Open MPI's handle constants are addresses of data symbols. Referring to them from the library
+//! would make it need libmpi at load time, in every process that it is preloaded into, so they are
+//! passed on by name and looked up at run time (`src/mpi/native.rs`).
+
+// A build script reports its errors by panicking; cargo shows them.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// Constants of mpi.h: handles, special addresses and special integers.
+const CONSTANTS: &[&str] = &[
+    "MPI_COMM_WORLD",
+    "MPI_COMM_SELF",
+    "MPI_COMM_NULL",
+    "MPI_DATATYPE_NULL",
+    "MPI_BYTE",
+    "MPI_OP_NULL",
+    "MPI_MAX",
+    "MPI_MIN",
+    "MPI_SUM",
+    "MPI_PROD",
+    "MPI_LAND",
+    "MPI_BAND",
+    "MPI_LOR",
+    "MPI_BOR",
+    "MPI_LXOR",
+    "MPI_BXOR",
+    "MPI_MINLOC",
+    "MPI_MAXLOC",
+    "MPI_REPLACE",
+    "MPI_REQUEST_NULL",
+    "MPI_ERRORS_RETURN",
+    "MPI_IN_PLACE",
+    "MPI_BOTTOM",
+    "MPI_STATUS_IGNORE",
+    "MPI_KEYVAL_INVALID",
+    "MPI_PROC_NULL",
+];
+
+/// How the header tells whose it is, the most specific first.
+const FAMILIES: &[(&str, &str)] = &[
+    ("OMPI_MAJOR_VERSION", "Open MPI"),
+    ("I_MPI_VERSION", "Intel"),
+    ("MPICH_VERSION", "MPICH"),
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=MPICC");
+    println!("cargo::rustc-check-cfg=cfg(large_count)");
+    if env::var_os("CARGO_FEATURE_MPI").is_none() {
+        return;
+    }
+    let header = preprocess();
+    if header.contains("PMPI_Bcast_c") {
+        println!("cargo::rustc-cfg=large_count");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(out.join("constants.rs"), constants(&header)).expect("OUT_DIR can be written");
+}
+
+/// Runs the MPI's compiler wrapper over its header, with one marked line a constant.
+fn preprocess() -> String {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let probe = out.join("constants.c");
+    let mut source = String::from("#include <mpi.h>\n");
+    for name in CONSTANTS
+        .iter()
+        .copied()
+        .chain(FAMILIES.iter().map(|&(name, _)| name))
+    {
+        source += &format!("circulant_constant {name} = \"{name}\" {name}\n");
+    }
+    fs::write(&probe, source).expect("OUT_DIR can be written");
+    let mpicc = env::var_os("MPICC").unwrap_or_else(|| "mpicc".into());
+    let expanded = cc::Build::new().compiler(mpicc).file(&probe).try_expand();
+    match expanded {
+        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        Err(error) => {
+            panic!("the MPI compiler wrapper (MPICC, or mpicc) cannot read mpi.h: {error}")
+        }
+    }
+}
+
+/// The Rust source of the constants, and of the family of the MPI.
+fn constants(header: &str) -> String {
+    let mut text = String::new();
+    for name in CONSTANTS {
+        let value = source(expansion(header, name))
+            .unwrap_or_else(|| panic!("mpi.h defines {name} in a way that is not understood"));
+        let short = name.trim_start_matches("MPI_");
+        text += &format!("/// `{name}`.\npub const {short}: Source = {value};\n");
+    }
+    let (_, family) = FAMILIES
+        .iter()
+        .find(|(macro_name, _)| expansion(header, macro_name) != *macro_name)
+        .unwrap_or(&("", "unknown"));
+    text + &format!("/// Whose header this was built with.\npub const FAMILY: &str = {family:?};\n")
+}
+
+/// What the preprocessor made of constant `name`.
+fn expansion<'a>(header: &'a str, name: &str) -> &'a str {
+    let marker = format!("\"{name}\"");
+    let found = header
+        .lines()
+        .filter(|line| line.starts_with("circulant_constant"))
+        .find_map(|line| line.split_once(&marker));
+    found.map_or("", |(_, text)| text.trim())
+}
+
+/// An expansion as a Rust expression: the name of a data symbol, or a number.
+fn source(expansion: &str) -> Option<String> {
+    if let Some((_, symbol)) = expansion.split_once('&') {
+        let name = symbol.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        return Some(format!("Source::Symbol(c\"{name}\")"));
+    }
+    let bare = expansion.replace(['(', ')'], " ");
+    let number = bare.split_whitespace().next_back()?;
+    let value = match number.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    Some(format!("Source::Value({value})"))
+}

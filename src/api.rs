@@ -1,0 +1,31 @@
+//! circulant's own C functions, the only ones in `include/circulant.h`.
+
+use std::ffi::{CStr, c_char, c_ulonglong};
+
+use crate::report::{Outcome, calls};
+use crate::select::Operation;
+
+/// The version of circulant, such as "0.1.0". A static string.
+#[unsafe(no_mangle)]
+pub extern "C" fn circulant_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// How many calls of an operation this process has run as circulant so far. The operation is named
+/// as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block" or
+/// "reduce_scatter"; any other name, or a null pointer, gives 0.
+///
+/// # Safety
+/// `operation` is null or points to a string that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
+    if operation.is_null() {
+        return 0;
+    }
+    // SAFETY: by this function's contract.
+    let name = unsafe { CStr::from_ptr(operation) };
+    let found = Operation::ALL
+        .into_iter()
+        .find(|known| known.name().as_bytes() == name.to_bytes());
+    found.map_or(0, |operation| calls(operation, Outcome::Circulant))
+}

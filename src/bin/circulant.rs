@@ -1,0 +1,45 @@
+//! The command-line program. It needs no MPI.
+
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[path = "circulant/schedule.rs"]
+mod schedule;
+#[path = "circulant/verify.rs"]
+mod verify;
+
+/// Round-optimal collective communication on circulant graphs, under existing MPI programs.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print receive and send schedules, as the paper's tables do
+    Schedule(schedule::Arguments),
+    /// Check the schedules of all processes, for every number of processes in a range
+    Verify(verify::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Schedule(arguments) => schedule::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+    };
+    match done {
+        Ok(code) => code,
+        // The reader of our output has had enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &io::Error) -> ExitCode {
+    eprintln!("circulant: {error}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,142 @@
+//! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message.
+
+use super::{count, layout, product, size, work};
+use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
+use crate::engine::scratch_units;
+use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed};
+use crate::plan::AllBroadcast;
+use crate::report::Work;
+use crate::schedule::Table;
+use crate::select::{Operation, Reason};
+
+/// The arguments.
+#[derive(Clone, Copy)]
+pub struct Allgatherv {
+    /// sendbuf
+    pub send: Buffer,
+    /// sendcount
+    pub send_count: i64,
+    /// sendtype
+    pub send_type: MPI_Datatype,
+    /// recvbuf
+    pub receive: Buffer,
+    /// recvcounts
+    pub counts: Counts,
+    /// displs
+    pub displacements: Counts,
+    /// recvtype
+    pub receive_type: MPI_Datatype,
+}
+
+/// Tries an MPI_Allgatherv.
+pub fn allgatherv(state: &State, call: Allgatherv) -> Result<Work, Stop> {
+    gather(state, Operation::Allgatherv, &call)
+}
+
+/// Gathers every process' elements on all processes.
+pub(super) fn gather(state: &State, operation: Operation, call: &Allgatherv) -> Result<Work, Stop> {
+    state.intra()?;
+    let unit = size(call.receive_type)?;
+    let (mut bytes, mut largest) = (0usize, 0);
+    for rank in 0..state.size() {
+        let length = product(count(call.counts.at(rank))?, unit)?;
+        bytes = bytes
+            .checked_add(length)
+            .ok_or(Stop::Native(Reason::Arguments))?;
+        largest = largest.max(length);
+    }
+    let blocks = state.blocks(operation, bytes)?.min(largest);
+    let receive_type = layout(call.receive_type, call.receive)?;
+    let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
+    let source = source(call, own_length)?;
+    state.serve(|service| {
+        service.check(&receive_type)?;
+        source
+            .iter()
+            .try_for_each(|(_, datatype)| service.check(datatype))?;
+        let Service {
+            rank,
+            private,
+            skips,
+            table,
+            pool,
+            run,
+            lists,
+            ..
+        } = service;
+        let Lists {
+            messages, filled, ..
+        } = lists;
+        let staged = !receive_type.is_contiguous(private);
+        messages.clear();
+        filled.clear();
+        let mut offset = 0;
+        for rank in 0..skips.processes() {
+            let length = count(call.counts.at(rank))? * unit;
+            let displacement = call.displacements.at(rank) as isize;
+            let elements = receive_type.element(call.receive, displacement);
+            messages.push(Message {
+                length,
+                elements,
+                staged: staged.then_some(offset),
+            });
+            offset += length;
+            filled.extend((length > 0).then_some(rank));
+        }
+        let table = table.get_or_insert_with(|| Table::new(skips));
+        let plan = AllBroadcast::new(skips, table, filled, *rank, blocks);
+        let lengths = messages.iter().map(|message| message.length);
+        let ring = scratch_units(&plan, lengths, run.pacing);
+        let need = Need {
+            unit: Unit::Byte,
+            always: ring,
+            possible: bytes,
+            happens: staged,
+        };
+        let scratch = pool.reserve(private, need)?;
+        let home = messages[*rank].elements;
+        let memory = Packed {
+            messages,
+            datatype: receive_type,
+            own: Some(own(*rank, source, home, receive_type, staged)),
+            blocks,
+            scratch,
+            staging: ring,
+            communicator: private,
+        };
+        run.execute(plan, private, memory)?.finish()?;
+        Ok(work(bytes, &plan))
+    })
+}
+
+/// Where this process' elements come from: none with MPI_IN_PLACE. What does not match the bytes
+/// that the others expect is the MPI library's to judge.
+fn source(call: &Allgatherv, expected: usize) -> Result<Option<(Buffer, Datatype)>, Stop> {
+    if call.send.is_in_place() {
+        return Ok(None);
+    }
+    let datatype = layout(call.send_type, call.send)?;
+    if product(count(call.send_count)?, datatype.size())? != expected {
+        return Err(Stop::Native(Reason::Arguments));
+    }
+    Ok(Some((call.send, datatype)))
+}
+
+/// This process' message: packed from sendbuf, or from its place in recvbuf unless it is contiguous
+/// there.
+fn own(
+    message: usize,
+    source: Option<(Buffer, Datatype)>,
+    home: Buffer,
+    receive_type: Datatype,
+    staged: bool,
+) -> Own {
+    let unpacked_at_end = source.is_some() && staged;
+    let source = source.or(staged.then_some((home, receive_type)));
+    Own {
+        message,
+        source,
+        packed: 0,
+        unpacked_at_end,
+    }
+}

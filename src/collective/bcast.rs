@@ -1,0 +1,80 @@
+//! MPI_Bcast: the n-block broadcast (Algorithm 1), from and to the program's buffer, or through a
+//! staging area where its datatype is not contiguous.
+
+use std::ffi::c_int;
+
+use super::{count, layout, product, size, work};
+use crate::communicator::{Need, Service, State, Stop, Unit};
+use crate::mpi::{Buffer, Datatype, MPI_Datatype, Message, Own, Packed};
+use crate::plan::{Broadcast, Plan};
+use crate::report::Work;
+use crate::select::Operation;
+
+/// The arguments.
+#[derive(Clone, Copy)]
+pub struct Bcast {
+    /// buffer
+    pub buffer: Buffer,
+    /// count
+    pub count: i64,
+    /// datatype
+    pub datatype: MPI_Datatype,
+    /// root
+    pub root: c_int,
+}
+
+/// Tries an MPI_Bcast.
+pub fn bcast(state: &State, call: Bcast) -> Result<Work, Stop> {
+    state.intra()?;
+    let root = state.root(call.root)?;
+    let bytes = product(count(call.count)?, size(call.datatype)?)?;
+    let blocks = state.blocks(Operation::Bcast, bytes)?.min(bytes);
+    let datatype = layout(call.datatype, call.buffer)?;
+    state.serve(|service| {
+        service.check(&datatype)?;
+        let Service {
+            rank,
+            private,
+            skips,
+            roots,
+            pool,
+            run,
+            ..
+        } = service;
+        let plan = Broadcast::new(skips, roots.schedules(skips, *rank, root), *rank, blocks);
+        let staged = !datatype.is_contiguous(private);
+        let need = Need {
+            unit: Unit::Byte,
+            always: 0,
+            possible: bytes,
+            happens: staged,
+        };
+        let scratch = pool.reserve(private, need)?;
+        let memory = Packed {
+            messages: &[Message {
+                length: bytes,
+                elements: call.buffer,
+                staged: staged.then_some(0),
+            }],
+            datatype,
+            own: plan.is_root(0).then(|| own(call.buffer, datatype, staged)),
+            blocks,
+            scratch,
+            staging: 0,
+            communicator: private,
+        };
+        run.execute(plan, private, memory)?.finish()?;
+        Ok(work(bytes, &plan))
+    })
+}
+
+/// The root's message: at home already, or to be packed.
+fn own(buffer: Buffer, datatype: Datatype, staged: bool) -> Own {
+    let source = staged.then_some((buffer, datatype));
+    Own {
+        message: 0,
+        source,
+        packed: 0,
+        unpacked_at_end: false,
+    }
+}

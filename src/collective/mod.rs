@@ -1,0 +1,138 @@
+//! One file per MPI operation: arguments, selection, plan, engine; or native.
+//!
+//! Each file has one function that tries a call: it returns the work done, or a [`Stop`] that sends
+//! the call to the MPI library with its arguments untouched. [`run`] is what they have in common.
+//!
+//! What may decide between ours and native is the same on every process: sizes of signatures, the
+//! operator, agreed settings, agreed resources. Arguments that are wrong on one process only go to
+//! the MPI library there, which raises what it always raises.
+
+mod allgather;
+mod allgatherv;
+mod bcast;
+mod reduce;
+mod reduce_scatter;
+mod reduce_scatter_block;
+
+use std::ffi::c_int;
+use std::time::Instant;
+
+pub use allgather::{Allgather, allgather};
+pub use allgatherv::{Allgatherv, allgatherv};
+pub use bcast::{Bcast, bcast};
+pub use reduce::{Reduce, reduce};
+pub use reduce_scatter::{ReduceScatter, reduce_scatter};
+pub use reduce_scatter_block::{ReduceScatterBlock, reduce_scatter_block};
+
+use crate::communicator::{State, Stop, process, state};
+use crate::mpi::{Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, SUCCESS};
+use crate::plan::Plan;
+use crate::report::{self, Outcome, Trace, Work};
+use crate::select::{Operation, Reason};
+
+/// Tries a call of `operation` on `communicator` (with that `root`, where it has one); where it is
+/// not ours, `native` runs it. Returns MPI's error code.
+pub fn run(
+    operation: Operation,
+    communicator: Communicator,
+    root: Option<c_int>,
+    native: impl FnOnce() -> c_int,
+    attempt: impl FnOnce(&State) -> Result<Work, Stop>,
+) -> c_int {
+    let Some(state) = state(communicator) else {
+        return native();
+    };
+    let observes = process().observes;
+    let start = observes.then(Instant::now);
+    let (outcome, mut work, code) = match attempt(state) {
+        Ok(work) => (Outcome::Circulant, work, SUCCESS),
+        Err(Stop::Native(reason)) => (Outcome::Native(reason), Work::default(), native()),
+        Err(Stop::Failed(error)) => return communicator.raise(error),
+    };
+    if let Some(start) = start {
+        work.nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    }
+    if observes || outcome == Outcome::Circulant {
+        report::count(operation, outcome, &work);
+    }
+    if observes {
+        trace(operation, state, root, outcome, work);
+    }
+    code
+}
+
+/// One line a call on rank 0, if that was asked for.
+fn trace(operation: Operation, state: &State, root: Option<c_int>, outcome: Outcome, work: Work) {
+    if !process().settings.trace || process().rank != 0 {
+        return;
+    }
+    let number = report::total_calls(operation);
+    let root = root.and_then(|root| usize::try_from(root).ok());
+    let trace = Trace {
+        operation,
+        number,
+        processes: state.size(),
+        root,
+        outcome,
+        work,
+    };
+    eprintln!("{}", report::trace_line(&trace));
+}
+
+/// A count argument, if it is one.
+fn count(argument: i64) -> Result<usize, Stop> {
+    usize::try_from(argument).map_err(|_| Stop::Native(Reason::Arguments))
+}
+
+/// Bytes of data in one element, for a datatype that is one.
+fn size(datatype: MPI_Datatype) -> Result<usize, Stop> {
+    Datatype::size_of(datatype).ok_or(Stop::Native(Reason::Arguments))
+}
+
+/// The layout of the datatype of the elements at `buffer`, for one that is usual enough. Data at
+/// address zero without a datatype that leads elsewhere, or at MPI_IN_PLACE where that means
+/// nothing, is the MPI library's to judge.
+fn layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
+    Datatype::new(datatype)
+        .filter(|datatype| !(buffer.is_bottom() && datatype.true_lower() == 0))
+        .filter(|_| !buffer.is_in_place())
+        .ok_or(Stop::Native(Reason::Arguments))
+}
+
+/// Where the input of an operation that combines is; MPI_IN_PLACE means the receive buffer. Buffers
+/// that are the same without it are the MPI library's to judge.
+fn combined_input(send: Buffer, receive: Buffer) -> Result<Buffer, Stop> {
+    if send.is_in_place() {
+        Ok(receive)
+    } else if send == receive {
+        Err(Stop::Native(Reason::Arguments))
+    } else {
+        Ok(send)
+    }
+}
+
+/// A product that fits; what does not is not a size that any memory has.
+fn product(a: usize, b: usize) -> Result<usize, Stop> {
+    a.checked_mul(b).ok_or(Stop::Native(Reason::Arguments))
+}
+
+/// An operator that may be ours.
+fn operator(handle: MPI_Op) -> Result<Operator, Stop> {
+    let operator = Operator::new(handle).ok_or(Stop::Native(Reason::Arguments))?;
+    match operator.is_commutative() {
+        Some(true) => Ok(operator),
+        Some(false) => Err(Stop::Native(Reason::NotCommutative)),
+        None => Err(Stop::Native(Reason::Arguments)),
+    }
+}
+
+/// What a call of `bytes` bytes that ran as `plan` adds to the report.
+fn work(bytes: usize, plan: &impl Plan) -> Work {
+    let (rounds, blocks) = (plan.rounds() as u64, plan.blocks() as u64);
+    Work {
+        bytes: bytes as u64,
+        nanoseconds: 0,
+        rounds,
+        blocks,
+    }
+}

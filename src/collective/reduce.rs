@@ -1,0 +1,96 @@
+//! MPI_Reduce: the n-block broadcast reversed (Observation 1.3), straight from the input.
+
+use std::ffi::c_int;
+
+use super::{combined_input, count, layout, operator, product, size, work};
+use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
+use crate::engine::scratch_units;
+use crate::mpi::{Buffer, Elements, Layout, MPI_Datatype, MPI_Op};
+use crate::plan::{Broadcast, Reversed};
+use crate::report::Work;
+use crate::select::{Operation, Reason};
+
+/// The arguments.
+#[derive(Clone, Copy)]
+pub struct Reduce {
+    /// sendbuf
+    pub send: Buffer,
+    /// recvbuf
+    pub receive: Buffer,
+    /// count
+    pub count: i64,
+    /// datatype
+    pub datatype: MPI_Datatype,
+    /// op
+    pub op: MPI_Op,
+    /// root
+    pub root: c_int,
+}
+
+/// Tries an MPI_Reduce.
+pub fn reduce(state: &State, call: Reduce) -> Result<Work, Stop> {
+    state.intra()?;
+    let root = state.root(call.root)?;
+    let count = count(call.count)?;
+    let bytes = product(count, size(call.datatype)?)?;
+    let operator = operator(call.op)?;
+    let blocks = state.blocks(Operation::Reduce, bytes)?.min(count);
+    let input = input(&call, state.rank() == root)?;
+    let datatype = layout(call.datatype, input)?;
+    if state.rank() == root {
+        layout(call.datatype, call.receive)?;
+    }
+    state.serve(|service| {
+        service.check(&datatype)?;
+        service.judgements.check(operator, &datatype)?;
+        let Service {
+            rank,
+            private,
+            skips,
+            roots,
+            pool,
+            run,
+            lists,
+            ..
+        } = service;
+        let schedules = roots.schedules(skips, *rank, root);
+        let plan = Reversed(Broadcast::new(skips, schedules, *rank, blocks));
+        let units = scratch_units(&plan, std::iter::once(count), run.pacing);
+        let unit = Unit::Element(datatype);
+        let need = Need {
+            unit,
+            always: units,
+            possible: 0,
+            happens: false,
+        };
+        let scratch = pool.reserve(private, need)?;
+        let Lists { packed, .. } = lists;
+        let memory = Elements {
+            messages: &[Layout {
+                start: 0,
+                length: count,
+            }],
+            datatype,
+            operator,
+            input,
+            result: call.receive,
+            in_place: call.send.is_in_place(),
+            scratch,
+            packed,
+            communicator: private,
+        };
+        run.execute(plan, private, memory)?;
+        Ok(work(bytes, &plan))
+    })
+}
+
+/// Where the input is. MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.
+fn input(call: &Reduce, is_root: bool) -> Result<Buffer, Stop> {
+    if is_root {
+        combined_input(call.send, call.receive)
+    } else if call.send.is_in_place() {
+        Err(Stop::Native(Reason::Arguments))
+    } else {
+        Ok(call.send)
+    }
+}

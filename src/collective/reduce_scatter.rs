@@ -1,0 +1,115 @@
+//! MPI_Reduce_scatter: the n-block all-broadcast reversed (Observation 1.4), each process the root
+//! of its message, straight from the input.
+
+use super::{combined_input, count, layout, operator, product, size, work};
+use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
+use crate::engine::scratch_units;
+use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
+use crate::plan::{AllBroadcast, Reversed};
+use crate::report::Work;
+use crate::schedule::Table;
+use crate::select::{Operation, Reason};
+
+/// The arguments.
+#[derive(Clone, Copy)]
+pub struct ReduceScatter {
+    /// sendbuf
+    pub send: Buffer,
+    /// recvbuf
+    pub receive: Buffer,
+    /// recvcounts
+    pub counts: Counts,
+    /// datatype
+    pub datatype: MPI_Datatype,
+    /// op
+    pub op: MPI_Op,
+}
+
+/// Tries an MPI_Reduce_scatter.
+pub fn reduce_scatter(state: &State, call: ReduceScatter) -> Result<Work, Stop> {
+    scatter(state, Operation::ReduceScatter, &call)
+}
+
+/// Combines every process' elements on the process that they are for.
+pub(super) fn scatter(
+    state: &State,
+    operation: Operation,
+    call: &ReduceScatter,
+) -> Result<Work, Stop> {
+    state.intra()?;
+    let (mut elements, mut largest) = (0usize, 0);
+    for rank in 0..state.size() {
+        let length = count(call.counts.at(rank))?;
+        elements = elements
+            .checked_add(length)
+            .ok_or(Stop::Native(Reason::Arguments))?;
+        largest = largest.max(length);
+    }
+    let bytes = product(elements, size(call.datatype)?)?;
+    let operator = operator(call.op)?;
+    let blocks = state.blocks(operation, bytes)?.min(largest);
+    let input = combined_input(call.send, call.receive)?;
+    let datatype = layout(call.datatype, input)?;
+    if count(call.counts.at(state.rank()))? > 0 {
+        layout(call.datatype, call.receive)?;
+    }
+    state.serve(|service| {
+        service.check(&datatype)?;
+        service.judgements.check(operator, &datatype)?;
+        let Service {
+            rank,
+            private,
+            skips,
+            table,
+            pool,
+            run,
+            lists,
+            ..
+        } = service;
+        let Lists {
+            layouts,
+            filled,
+            packed,
+            ..
+        } = lists;
+        layouts.clear();
+        filled.clear();
+        let mut start = 0;
+        for rank in 0..skips.processes() {
+            let length = count(call.counts.at(rank))?;
+            layouts.push(Layout { start, length });
+            start += length;
+            filled.extend((length > 0).then_some(rank));
+        }
+        let table = table.get_or_insert_with(|| Table::new(skips));
+        let plan = Reversed(AllBroadcast::new(skips, table, filled, *rank, blocks));
+        let lengths = layouts.iter().map(|layout| layout.length);
+        let units = scratch_units(&plan, lengths, run.pacing);
+        let in_place = call.send.is_in_place();
+        let unit = Unit::Element(datatype);
+        let need = Need {
+            unit,
+            always: units,
+            possible: largest,
+            happens: in_place,
+        };
+        let scratch = pool.reserve(private, need)?;
+        // In place, the result belongs on top of input that is still to be sent, and programs rely
+        // on the rest of recvbuf being left alone: the result is made behind the engine's scratch.
+        let aside = datatype.element_in(scratch, units);
+        let memory = Elements {
+            messages: layouts,
+            datatype,
+            operator,
+            input,
+            result: if in_place { aside } else { call.receive },
+            in_place: false,
+            scratch,
+            packed,
+            communicator: private,
+        };
+        run.execute(plan, private, memory)?
+            .copy_result(*rank, call.receive)?;
+        Ok(work(bytes, &plan))
+    })
+}

@@ -1,0 +1,258 @@
+//! Per-communicator state, kept behind a keyval attribute and freed with the communicator.
+//!
+//! Two parts, made when they are first needed. [`State`] comes with the first intercepted call: who
+//! is there, and the settings on which all processes agree (rank 0's). [`Service`] comes with the
+//! first call that is worth it: the private communicator, schedules, scratch.
+//!
+//! All decisions here are collective: they depend on agreed values only, or are agreed.
+
+mod pool;
+mod service;
+
+pub use pool::{Need, Unit};
+pub use service::{Lists, Service};
+
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use crate::mpi::{self, Communicator, Error};
+use crate::report::{self, Destination, Header};
+use crate::select::{self, Call, Choice, Operation, Reason, Settings};
+
+/// Why a call is not (or no longer) ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It goes to the MPI library, on all processes, with nothing touched yet.
+    Native(Reason),
+    /// MPI failed in the middle of it.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// This process: its own settings, and who it is.
+pub struct Process {
+    /// From its own environment; rank 0's are the job's.
+    pub settings: Settings,
+    /// Rank in MPI_COMM_WORLD.
+    pub rank: usize,
+    /// Size of MPI_COMM_WORLD.
+    pub size: usize,
+    /// Whether calls are timed, for a report or a trace.
+    pub observes: bool,
+}
+
+static PROCESS: OnceCell<Process> = OnceCell::new();
+
+/// This process. MPI must be active when it is first called.
+pub fn process() -> &'static Process {
+    PROCESS.get_or_init(|| {
+        let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+        let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        let (settings, complaints) = Settings::read(variables);
+        let rank = Communicator::world().rank().unwrap_or(0);
+        let size = Communicator::world().size().unwrap_or(1);
+        if rank == 0 {
+            complaints.iter().for_each(|line| eprintln!("{line}"));
+            if settings.verbose {
+                introduce(&settings);
+            }
+        }
+        let reports = settings.report.as_deref();
+        let reports = reports
+            .and_then(|setting| Destination::of_rank(setting, rank))
+            .is_some();
+        Process {
+            observes: reports || settings.trace,
+            rank,
+            size,
+            settings,
+        }
+    })
+}
+
+fn introduce(settings: &Settings) {
+    let (version, mpi) = (env!("CARGO_PKG_VERSION"), &mpi::native().version);
+    eprintln!("circulant: version {version}, over {mpi}");
+    for setting in settings.in_force() {
+        eprintln!(
+            "circulant: {}={} ({:?})",
+            setting.name, setting.value, setting.origin
+        );
+    }
+}
+
+/// What happens when MPI is about to end: the report.
+pub fn end() {
+    let process = process();
+    let Some(setting) = process.settings.report.as_deref() else {
+        return;
+    };
+    let Some(destination) = Destination::of_rank(setting, process.rank) else {
+        return;
+    };
+    let header = Header {
+        mpi: &mpi::native().version,
+        processes: process.size,
+        rank: process.rank,
+        settings: &process.settings,
+    };
+    if let Err(error) = report::write(&destination, &header) {
+        eprintln!("circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report");
+    }
+}
+
+/// What is kept for a communicator of the program.
+pub struct State {
+    communicator: Communicator,
+    rank: usize,
+    size: usize,
+    inter: bool,
+    /// Agreed: rank 0's.
+    settings: Settings,
+    /// How many nodes the processes are on, once it was asked for.
+    nodes: OnceCell<usize>,
+    /// Taken out during a call, so that no lock is held while MPI runs.
+    service: Mutex<Slot>,
+}
+
+enum Slot {
+    Untried,
+    Refused(Reason),
+    Ready(Box<Service>),
+}
+
+/// The state of `communicator`; none where MPI is not there to use. Collective at the first call.
+pub fn state<'call>(communicator: Communicator) -> Option<&'call State> {
+    if communicator.is_null() {
+        return None;
+    }
+    mpi::state(communicator, || State::new(communicator))
+}
+
+impl State {
+    fn new(communicator: Communicator) -> Option<State> {
+        let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
+        let inter = communicator.is_inter().ok()?;
+        let own = &process().settings;
+        let settings = if inter || size == 1 {
+            own.clone()
+        } else {
+            agree(communicator, own)?
+        };
+        Some(State {
+            communicator,
+            rank,
+            size,
+            inter,
+            settings,
+            nodes: OnceCell::new(),
+            service: Mutex::new(Slot::Untried),
+        })
+    }
+
+    /// This process' rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// p.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// An intra-communicator's root argument, if it is one.
+    pub fn root(&self, root: std::ffi::c_int) -> Result<usize, Stop> {
+        let root = usize::try_from(root).ok().filter(|&root| root < self.size);
+        root.ok_or(Stop::Native(Reason::Arguments))
+    }
+
+    /// Inter-communicators are left to MPI before any argument is looked at: they mean other
+    /// things there.
+    pub fn intra(&self) -> Result<(), Stop> {
+        if self.inter {
+            Err(Stop::Native(Reason::InterCommunicator))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The number of blocks for a call of `bytes` bytes that is to be ours. May be collective.
+    pub fn blocks(&self, operation: Operation, bytes: usize) -> Result<usize, Stop> {
+        let choose = |nodes| {
+            let bytes = bytes as u64;
+            let call = Call {
+                operation,
+                bytes,
+                processes: self.size,
+                nodes,
+            };
+            match select::choose(&call, &self.settings) {
+                Choice::Native(reason) => Err(Stop::Native(reason)),
+                Choice::Circulant { blocks } => Ok(blocks),
+            }
+        };
+        // The nodes are counted only where they can matter: not for what is native on any number
+        // of nodes, nor for what is ours on one.
+        choose(self.size)?;
+        choose(1).or_else(|_| choose(self.nodes()?))
+    }
+
+    /// On how many nodes the processes are. Collective at the first call.
+    fn nodes(&self) -> Result<usize, Stop> {
+        if let Some(&nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let mut hashes = self.communicator.gather_all(mpi::node_hash())?;
+        hashes.sort_unstable();
+        hashes.dedup();
+        Ok(*self.nodes.get_or_init(|| hashes.len()))
+    }
+
+    /// Runs `call` with this communicator's service, which is made if need be (collective).
+    pub fn serve<R>(&self, call: impl FnOnce(&mut Service) -> Result<R, Stop>) -> Result<R, Stop> {
+        let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
+        let mut service = match slot {
+            Slot::Ready(service) => service,
+            Slot::Untried => match self.communicator.private_twin()? {
+                Some(private) => {
+                    Box::new(Service::new(self.rank, self.size, &self.settings, private))
+                }
+                None => return Err(self.refuse(Reason::NoCommunicator)),
+            },
+            Slot::Refused(reason) => return Err(self.refuse(reason)),
+        };
+        let result = call(&mut service);
+        if let Err(Stop::Failed(_)) = result {
+            // Sends may be under way from its memory, so it is neither used again nor freed.
+            std::mem::forget(service);
+            self.refuse(Reason::NoCommunicator);
+        } else {
+            *self.service.lock() = Slot::Ready(service);
+        }
+        result
+    }
+
+    fn refuse(&self, reason: Reason) -> Stop {
+        *self.service.lock() = Slot::Refused(reason);
+        Stop::Native(reason)
+    }
+}
+
+/// Rank 0's settings, on all processes. Collective.
+fn agree(communicator: Communicator, own: &Settings) -> Option<Settings> {
+    let mut words = own.encode();
+    communicator.share(&mut words).ok()?;
+    let agreed = Settings::decode(&words);
+    if agreed.is_none() {
+        eprintln!("circulant: rank 0 runs another version of circulant; this process stays native");
+    }
+    Some(agreed.unwrap_or(Settings {
+        disable: true,
+        ..Settings::default()
+    }))
+}

@@ -1,0 +1,168 @@
+//! What serves the calls on one communicator: made once, reused by every call.
+
+use crate::engine::{self, Engine, Workspace};
+use crate::mpi::{Datatype, Layout, Memory, Message, Operator, PointToPoint, Private};
+use crate::plan::{Plan, Schedules};
+use crate::schedule::{Skips, Table};
+use crate::select::{Pacing, Reason, Settings};
+
+use super::Stop;
+use super::pool::Pool;
+
+/// What serves the calls on one communicator. Its parts are public, so that a call can use several
+/// at once.
+pub struct Service {
+    /// This process' rank.
+    pub rank: usize,
+    /// The private communicator.
+    pub private: Private,
+    /// The skips for p processes.
+    pub skips: Skips,
+    /// Schedules for the roots seen last.
+    pub roots: Roots,
+    /// The receive schedules of all processes, once they were needed.
+    pub table: Option<Table>,
+    /// Scratch.
+    pub pool: Pool,
+    /// How calls run.
+    pub run: Run,
+    /// What the calls fill anew each time, kept for its memory.
+    pub lists: Lists,
+    /// Which predefined operators MPI accepts on which datatypes.
+    pub judgements: Judgements,
+}
+
+impl Service {
+    /// For process `rank` of `size`, on the private communicator.
+    pub fn new(rank: usize, size: usize, settings: &Settings, private: Private) -> Service {
+        Service {
+            rank,
+            private,
+            skips: Skips::new(size),
+            roots: Roots {
+                kept: Vec::new(),
+                most: settings.roots.max(1),
+            },
+            table: None,
+            pool: Pool::new(rank, settings.scratch_max),
+            run: Run::new(settings),
+            lists: Lists::default(),
+            judgements: Judgements::default(),
+        }
+    }
+
+    /// Leaves a call to MPI if its datatype is not committed.
+    pub fn check(&self, datatype: &Datatype) -> Result<(), Stop> {
+        let committed = datatype.is_committed(&self.private);
+        if committed {
+            Ok(())
+        } else {
+            Err(Stop::Native(Reason::Arguments))
+        }
+    }
+}
+
+/// Lists with an entry a process, reused between calls.
+#[derive(Default)]
+pub struct Lists {
+    /// Where messages are: of operations that store.
+    pub messages: Vec<Message>,
+    /// Where messages are: of operations that combine.
+    pub layouts: Vec<Layout>,
+    /// The messages that are not empty, ascending.
+    pub filled: Vec<usize>,
+    /// For copies of elements that have gaps.
+    pub packed: Vec<u8>,
+}
+
+/// Schedules for the roots seen last, the latest first.
+pub struct Roots {
+    kept: Vec<Schedules>,
+    most: usize,
+}
+
+impl Roots {
+    /// The schedules of process `rank` for `root`, computed unless they are kept.
+    pub fn schedules(&mut self, skips: &Skips, rank: usize, root: usize) -> &Schedules {
+        match self.kept.iter().position(|kept| kept.root() == root) {
+            Some(index) => self.kept[..=index].rotate_right(1),
+            None => {
+                self.kept.truncate(self.most - 1);
+                self.kept.insert(0, Schedules::new(skips, rank, root));
+            }
+        }
+        &self.kept[0]
+    }
+}
+
+/// The predefined operators and datatypes that MPI was asked about.
+#[derive(Default)]
+pub struct Judgements(Vec<(Operator, Datatype, bool)>);
+
+impl Judgements {
+    /// The most that are remembered.
+    const MOST: usize = 64;
+
+    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own
+    /// operators are its own responsibility.
+    pub fn check(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
+        if !operator.is_predefined() || self.accepts(operator, datatype) {
+            Ok(())
+        } else {
+            Err(Stop::Native(Reason::Arguments))
+        }
+    }
+
+    fn accepts(&mut self, operator: Operator, datatype: &Datatype) -> bool {
+        let known = self
+            .0
+            .iter()
+            .find(|known| (known.0, known.1) == (operator, *datatype));
+        if let Some(&(_, _, accepted)) = known {
+            return accepted;
+        }
+        let accepted = operator.accepts(datatype);
+        self.0.truncate(Self::MOST - 1);
+        self.0.insert(0, (operator, *datatype, accepted));
+        accepted
+    }
+}
+
+/// How calls run: pacing, and the engine's bookkeeping.
+pub struct Run {
+    /// How far rounds overlap.
+    pub pacing: engine::Pacing,
+    /// Whether sends are synchronous-mode.
+    pub synchronous: bool,
+    workspace: Workspace,
+}
+
+impl Run {
+    fn new(settings: &Settings) -> Run {
+        Run {
+            pacing: engine::Pacing {
+                window: settings.window,
+                sends: settings.sends,
+            },
+            synchronous: settings.pacing == Pacing::Synchronous,
+            workspace: Workspace::default(),
+        }
+    }
+
+    /// Runs `plan` to its end over `private`, between the places of `memory`, which it returns.
+    pub fn execute<M: Memory>(
+        &mut self,
+        plan: impl Plan,
+        private: &Private,
+        memory: M,
+    ) -> Result<M, Stop> {
+        let mut transport = PointToPoint::new(private, memory, self.synchronous);
+        match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
+            Ok(_) => Ok(transport.memory),
+            Err(error) => {
+                transport.give_up();
+                Err(Stop::Failed(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! circulant: round-optimal collective communication on circulant graphs, under existing MPI
+//! programs. This page is the map; `ARCHITECTURE.md` follows one call through the house.
+//!
+//! | module | what it holds | MPI? | unsafe? |
+//! | --- | --- | --- | --- |
+//! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
+//! | [`plan`] | per collective, the sequence of rounds | no | forbidden |
+//! | [`transport`] | the trait that a plan is executed over | no | forbidden |
+//! | [`engine`] | the one executor of plans | no | forbidden |
+//! | [`simulate`] | a transport with p ranks in memory, for checks and counts | no | forbidden |
+//! | [`select`] | settings, and the choice of algorithm and block count | no | forbidden |
+//! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
+//! | `mpi` | the only place that calls `PMPI_*` | yes | yes |
+//! | `communicator` | per-communicator state behind a keyval attribute | yes | no |
+//! | `collective` | one file per MPI operation: arguments to plan to engine, or native | yes | no |
+//! | `interpose` | the exported symbols, and the panic boundary | yes | yes |
+//! | `api` | our own C functions, the only ones in `include/circulant.h` | yes | yes |
+
+pub mod engine;
+pub mod plan;
+pub mod report;
+pub mod schedule;
+pub mod select;
+pub mod simulate;
+pub mod transport;
+
+#[cfg(feature = "mpi")]
+pub mod api;
+#[cfg(feature = "mpi")]
+mod collective;
+#[cfg(feature = "mpi")]
+mod communicator;
+#[cfg(feature = "mpi")]
+mod interpose;
+#[cfg(feature = "mpi")]
+mod mpi;

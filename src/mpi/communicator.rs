@@ -1,0 +1,213 @@
+//! A communicator: who is in it, agreement between its processes, and its private twin.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mpi_sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
+
+use super::native::native;
+use super::{Error, check};
+
+/// A communicator of the program, or a private one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Communicator(MPI_Comm);
+
+impl Communicator {
+    /// The communicator that the program passed; its handle is the program's responsibility.
+    pub fn new(handle: MPI_Comm) -> Communicator {
+        Communicator(handle)
+    }
+
+    /// MPI_COMM_WORLD.
+    pub fn world() -> Communicator {
+        Communicator(native().constants.comm_world)
+    }
+
+    /// MPI_COMM_SELF.
+    pub fn own() -> Communicator {
+        Communicator(native().constants.comm_self)
+    }
+
+    /// MPI's handle.
+    pub fn handle(self) -> MPI_Comm {
+        self.0
+    }
+
+    /// Whether it is MPI_COMM_NULL.
+    pub fn is_null(self) -> bool {
+        self.0 == native().constants.comm_null
+    }
+
+    /// Number of processes (of the local group, if it is an inter-communicator).
+    pub fn size(self) -> Result<usize, Error> {
+        let mut size: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Comm_size)(self.0, &mut size) })?;
+        Ok(usize::try_from(size).unwrap_or(0))
+    }
+
+    /// This process' rank.
+    pub fn rank(self) -> Result<usize, Error> {
+        let mut rank: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Comm_rank)(self.0, &mut rank) })?;
+        Ok(usize::try_from(rank).unwrap_or(0))
+    }
+
+    /// Whether it is an inter-communicator.
+    pub fn is_inter(self) -> Result<bool, Error> {
+        let mut flag: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Comm_test_inter)(self.0, &mut flag) })?;
+        Ok(flag != 0)
+    }
+
+    /// Everybody gets rank 0's words. Collective.
+    pub fn share(self, words: &mut [u64]) -> Result<(), Error> {
+        let count = c_int::try_from(size_of_val(words)).unwrap_or(c_int::MAX);
+        let byte = native().constants.byte;
+        // SAFETY: `words` is `count` bytes long.
+        check(unsafe {
+            (native().functions.PMPI_Bcast)(words.as_mut_ptr().cast(), count, byte, 0, self.0)
+        })
+    }
+
+    /// Everybody's word, by rank. Collective.
+    pub fn gather_all(self, word: u64) -> Result<Vec<u64>, Error> {
+        let mut words = vec![0u64; self.size()?];
+        let (byte, bytes) = (native().constants.byte, size_of::<u64>() as c_int);
+        // SAFETY: one word is read, and one a process is written to `words`.
+        check(unsafe {
+            (native().functions.PMPI_Allgather)(
+                (&raw const word).cast(),
+                bytes,
+                byte,
+                words.as_mut_ptr().cast(),
+                bytes,
+                byte,
+                self.0,
+            )
+        })?;
+        Ok(words)
+    }
+
+    /// Whether all processes say yes. Collective.
+    pub fn all_agree(self, yes: bool) -> Result<bool, Error> {
+        let (own, mut all) = (u8::from(yes), 0u8);
+        let constants = &native().constants;
+        // MPI_BAND is defined on MPI_BYTE, the one datatype handle that is needed everywhere else.
+        // SAFETY: one byte is read and one written.
+        check(unsafe {
+            (native().functions.PMPI_Allreduce)(
+                (&raw const own).cast(),
+                (&raw mut all).cast(),
+                1,
+                constants.byte,
+                constants.band,
+                self.0,
+            )
+        })?;
+        Ok(all != 0)
+    }
+
+    /// Raises `error` on this communicator, as MPI would: returns the code if the program's error
+    /// handler does.
+    pub fn raise(self, error: Error) -> c_int {
+        // SAFETY: a valid communicator and an error code that MPI gave.
+        unsafe { (native().functions.PMPI_Comm_call_errhandler)(self.0, error.0) };
+        error.0
+    }
+
+    /// Ends the job.
+    pub fn abort(self) {
+        // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
+        unsafe { (native().functions.PMPI_Abort)(self.0, 1) };
+    }
+
+    /// Runs `action` while errors on this communicator are returned instead of raised.
+    pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+        let functions = &native().functions;
+        let mut handler: MPI_Errhandler = native().constants.errors_return;
+        // SAFETY: reads the handler, a reference to which is freed below.
+        let saved =
+            check(unsafe { (functions.PMPI_Comm_get_errhandler)(self.0, &mut handler) }).is_ok();
+        // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
+        unsafe {
+            (functions.PMPI_Comm_set_errhandler)(self.0, native().constants.errors_return);
+        }
+        let result = action();
+        if saved {
+            // SAFETY: `handler` is what this communicator had; MPI keeps its own reference.
+            unsafe {
+                (functions.PMPI_Comm_set_errhandler)(self.0, handler);
+                (functions.PMPI_Errhandler_free)(&mut handler);
+            }
+        }
+        result
+    }
+
+    fn create_twin(self) -> Result<Private, Error> {
+        let functions = &native().functions;
+        let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
+        // SAFETY: writes the group.
+        check(unsafe { (functions.PMPI_Comm_group)(self.0, group.as_mut_ptr()) })?;
+        // SAFETY: written by the successful call above.
+        let mut group = unsafe { group.assume_init() };
+        let mut twin = native().constants.comm_null;
+        // SAFETY: the group is this communicator's own.
+        let created = check(unsafe { (functions.PMPI_Comm_create)(self.0, group, &mut twin) });
+        // SAFETY: the group was made above and is not used any more.
+        unsafe { (functions.PMPI_Group_free)(&mut group) };
+        created?;
+        // SAFETY: a communicator that was just made.
+        check(unsafe {
+            (functions.PMPI_Comm_set_errhandler)(twin, native().constants.errors_return)
+        })?;
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        Ok(Private(Communicator(twin)))
+    }
+
+    /// A private communicator of the same processes, on which errors are returned; none if any
+    /// process could not make it (MPICH's context ids run out, for example). Collective.
+    ///
+    /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
+    /// callbacks.
+    pub fn private_twin(self) -> Result<Option<Private>, Error> {
+        if !self.all_agree(LIVE.load(Ordering::Relaxed) < Private::MOST)? {
+            return Ok(None);
+        }
+        let twin = self.with_errors_returned(|| self.create_twin());
+        Ok(if self.all_agree(twin.is_ok())? {
+            twin.ok()
+        } else {
+            None
+        })
+    }
+}
+
+/// A private communicator, freed when dropped.
+#[derive(Debug)]
+pub struct Private(Communicator);
+
+/// How many private communicators this process has.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Private {
+    /// The most that a process has at once: MPICH has about 2,000 communicators in all, and most of
+    /// them are the program's.
+    const MOST: usize = 512;
+
+    /// The communicator.
+    pub fn communicator(&self) -> Communicator {
+        self.0
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: made by PMPI_Comm_create, not freed elsewhere, without pending transfers unless
+        // an error left some, which MPI then completes or drops by itself.
+        unsafe { (native().functions.PMPI_Comm_free)(&mut self.0.0) };
+    }
+}

@@ -1,0 +1,314 @@
+//! A datatype: sizes, layout, packing.
+
+use std::ffi::c_int;
+
+use mpi_sys::{MPI_Aint, MPI_Count, MPI_Datatype};
+
+use super::native::native;
+use super::{Buffer, Error, Private, check};
+
+/// A datatype of the program, with the layout of one element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Datatype {
+    handle: MPI_Datatype,
+    /// Bytes of data in one element.
+    size: usize,
+    /// Bytes from one element to the next.
+    extent: isize,
+    /// Bytes from an element's address to its first byte of data.
+    true_lower: isize,
+    /// Bytes from an element's first byte of data to behind its last.
+    true_extent: usize,
+}
+
+/// Whether `handle` is MPI_DATATYPE_NULL.
+fn is_null(handle: MPI_Datatype) -> bool {
+    handle == native().constants.datatype_null
+}
+
+impl Datatype {
+    /// Bytes of data in one element of `handle`: what a choice may depend on, since it is the same
+    /// wherever the signature is. None for a datatype that MPI has to judge.
+    pub fn size_of(handle: MPI_Datatype) -> Option<usize> {
+        if is_null(handle) {
+            return None;
+        }
+        let mut size: MPI_Count = -1;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Type_size_x)(handle, &mut size) }).ok()?;
+        usize::try_from(size).ok()
+    }
+
+    /// The layout of `handle`. None for a datatype that MPI has to judge.
+    #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
+    pub fn new(handle: MPI_Datatype) -> Option<Datatype> {
+        let size = Datatype::size_of(handle)?;
+        let functions = &native().functions;
+        let (mut lower, mut extent): (MPI_Aint, MPI_Aint) = (0, 0);
+        // SAFETY: writes two integers.
+        check(unsafe { (functions.PMPI_Type_get_extent)(handle, &mut lower, &mut extent) }).ok()?;
+        let (mut true_lower, mut true_extent): (MPI_Aint, MPI_Aint) = (0, 0);
+        // SAFETY: writes two integers.
+        check(unsafe {
+            (functions.PMPI_Type_get_true_extent)(handle, &mut true_lower, &mut true_extent)
+        })
+        .ok()?;
+        Some(Datatype {
+            handle,
+            size,
+            extent: extent as isize,
+            true_lower: true_lower as isize,
+            true_extent: usize::try_from(true_extent).ok()?,
+        })
+    }
+
+    /// MPI's handle.
+    pub fn handle(&self) -> MPI_Datatype {
+        self.handle
+    }
+
+    /// Bytes of data in one element.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes from an element's address to its first byte of data.
+    pub fn true_lower(&self) -> isize {
+        self.true_lower
+    }
+
+    /// Bytes from the first byte of data of `count` elements to behind the last.
+    pub fn span(&self, count: usize) -> usize {
+        match count.checked_sub(1) {
+            None => 0,
+            Some(steps) => {
+                let stride = self.extent.unsigned_abs();
+                steps
+                    .saturating_mul(stride)
+                    .saturating_add(self.true_extent)
+            }
+        }
+    }
+
+    /// Whether elements follow each other without gaps: any number of them can be copied as bytes.
+    pub fn is_dense(&self) -> bool {
+        self.true_lower == 0 && self.true_extent == self.size && self.extent == self.size as isize
+    }
+
+    /// Whether the packed form of any number of elements is the memory itself: dense, and in the
+    /// order of the signature. (An indexed type may visit a dense stretch in another order, and a
+    /// process that describes the same signature otherwise would then see it permuted.)
+    pub fn is_contiguous(&self, communicator: &Private) -> bool {
+        self.is_dense() && (self.is_predefined() || self.packs_in_order(communicator))
+    }
+
+    /// Whether it is one of MPI's own datatypes.
+    pub fn is_predefined(&self) -> bool {
+        let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
+        // SAFETY: writes four integers.
+        let code = unsafe {
+            (native().functions.PMPI_Type_get_envelope)(
+                self.handle,
+                &mut integers,
+                &mut addresses,
+                &mut datatypes,
+                &mut combiner,
+            )
+        };
+        // Every constructor takes a datatype (or, for Fortran's sized kinds, makes a predefined one).
+        code == super::SUCCESS && datatypes == 0
+    }
+
+    /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
+    /// asked, but it checks the datatype of a message to nobody.
+    pub fn is_committed(&self, communicator: &Private) -> bool {
+        let nobody = native().constants.proc_null.0;
+        let communicator = communicator.communicator().handle();
+        // SAFETY: sends nothing to nobody; errors are returned on a private communicator.
+        let send = || unsafe {
+            (native().functions.PMPI_Send)(
+                std::ptr::null(),
+                0,
+                self.handle,
+                nobody,
+                super::transport::TAG,
+                communicator,
+            )
+        };
+        self.is_predefined() || send() == super::SUCCESS
+    }
+
+    /// Packs one element of bytes that know their position, and looks whether they moved.
+    fn packs_in_order(&self, communicator: &Private) -> bool {
+        /// Larger elements are staged: cheaper than to find out at every call.
+        const LARGEST: usize = 64 << 10;
+        if self.size > LARGEST {
+            return false;
+        }
+        // Two bytes tell the positions of at most 2^16 apart.
+        [0, 8].into_iter().all(|shift| {
+            let pattern: Vec<u8> = (0..self.size).map(|byte| (byte >> shift) as u8).collect();
+            let mut packed = vec![0u8; self.size];
+            let from = Buffer(pattern.as_ptr().cast_mut());
+            self.pack(from, 1, Buffer(packed.as_mut_ptr()), communicator)
+                .is_ok()
+                && packed == pattern
+        })
+    }
+
+    /// Packs `count` elements at `from` to `count * size` bytes at `to`.
+    pub(super) fn pack(
+        &self,
+        from: Buffer,
+        count: usize,
+        to: Buffer,
+        communicator: &Private,
+    ) -> Result<(), Error> {
+        self.in_steps(count, |done, step| {
+            let (from, to) = self.at(from, to, done);
+            if from.is_bottom() {
+                let (bytes, byte) = (self.bytes(step), native().constants.byte);
+                return send_to_self((from, step, self.handle), (to, bytes, byte), communicator);
+            }
+            let mut position: c_int = 0;
+            // SAFETY: `step` elements are at `from`, by the call's contract, and their packed form
+            // of `step * size` bytes fits at `to`.
+            check(unsafe {
+                (native().functions.PMPI_Pack)(
+                    from.read(),
+                    step,
+                    self.handle,
+                    to.write(),
+                    self.bytes(step),
+                    &mut position,
+                    communicator.communicator().handle(),
+                )
+            })
+        })
+    }
+
+    /// Unpacks `count` elements from `count * size` bytes at `from` to `to`.
+    pub(super) fn unpack(
+        &self,
+        from: Buffer,
+        to: Buffer,
+        count: usize,
+        communicator: &Private,
+    ) -> Result<(), Error> {
+        self.in_steps(count, |done, step| {
+            let (to, from) = self.at(to, from, done);
+            if to.is_bottom() {
+                let (bytes, byte) = (self.bytes(step), native().constants.byte);
+                return send_to_self((from, bytes, byte), (to, step, self.handle), communicator);
+            }
+            let mut position: c_int = 0;
+            // SAFETY: as in `pack`, the other way round.
+            check(unsafe {
+                (native().functions.PMPI_Unpack)(
+                    from.read(),
+                    self.bytes(step),
+                    &mut position,
+                    to.write(),
+                    step,
+                    self.handle,
+                    communicator.communicator().handle(),
+                )
+            })
+        })
+    }
+
+    /// The address of element `index` of those at `base`.
+    pub fn element(&self, base: Buffer, index: isize) -> Buffer {
+        base.offset(index.wrapping_mul(self.extent))
+    }
+
+    /// The address of element `index` in scratch that starts at `base`: there the first byte of data,
+    /// not the element's address, is what has to be inside.
+    pub fn element_in(&self, base: Buffer, index: usize) -> Buffer {
+        self.element(base.offset(self.true_lower.wrapping_neg()), index as isize)
+    }
+
+    /// Where element `index` is, at an address of elements and at one of packed bytes.
+    fn at(&self, elements: Buffer, packed: Buffer, index: usize) -> (Buffer, Buffer) {
+        let index = index as isize;
+        (
+            self.element(elements, index),
+            packed.offset(index.wrapping_mul(self.size as isize)),
+        )
+    }
+
+    fn bytes(&self, elements: c_int) -> c_int {
+        c_int::try_from(elements as usize * self.size).unwrap_or(c_int::MAX)
+    }
+
+    /// Cuts `count` elements into steps whose bytes an `int` can count.
+    fn in_steps(
+        &self,
+        count: usize,
+        mut action: impl FnMut(usize, c_int) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let largest = ((1 << 30) / self.size.max(1)).max(1);
+        let mut done = 0;
+        while done < count {
+            let step = largest.min(count - done);
+            action(done, c_int::try_from(step).unwrap_or(c_int::MAX))?;
+            done += step;
+        }
+        Ok(())
+    }
+
+    /// Copies `count` elements; the memories do not overlap.
+    pub(super) fn copy(
+        &self,
+        from: Buffer,
+        to: Buffer,
+        count: usize,
+        packed: &mut Vec<u8>,
+        communicator: &Private,
+    ) -> Result<(), Error> {
+        if self.is_dense() {
+            copy_bytes(from, to, count * self.size);
+            return Ok(());
+        }
+        packed.resize(count * self.size, 0);
+        let middle = Buffer(packed.as_mut_ptr());
+        self.pack(from, count, middle, communicator)?;
+        self.unpack(middle, to, count, communicator)
+    }
+}
+
+/// Moves typed data by a message to this process. Where the address is MPI_BOTTOM, MPICH's MPI_Pack
+/// and MPI_Unpack take it for a null pointer; messages may use it everywhere.
+fn send_to_self(
+    from: (Buffer, c_int, MPI_Datatype),
+    to: (Buffer, c_int, MPI_Datatype),
+    communicator: &Private,
+) -> Result<(), Error> {
+    /// Not the engine's tag, whose messages may be under way.
+    const TAG: c_int = super::transport::TAG + 1;
+    let communicator = communicator.communicator();
+    let rank = c_int::try_from(communicator.rank()?).unwrap_or(0);
+    // SAFETY: `from` and `to` hold as much data of one signature, and do not overlap.
+    check(unsafe {
+        (native().functions.PMPI_Sendrecv)(
+            from.0.read(),
+            from.1,
+            from.2,
+            rank,
+            TAG,
+            to.0.write(),
+            to.1,
+            to.2,
+            rank,
+            TAG,
+            communicator.handle(),
+            super::transport::ignored_status(),
+        )
+    })
+}
+
+/// Copies bytes between memories that do not overlap.
+pub(super) fn copy_bytes(from: Buffer, to: Buffer, bytes: usize) {
+    // SAFETY: both are stretches of the call's buffers or of scratch, at least `bytes` long.
+    unsafe { std::ptr::copy_nonoverlapping(from.0, to.0, bytes) };
+}

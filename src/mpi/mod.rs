@@ -1,0 +1,130 @@
+//! The only place that calls `PMPI_*`: a thin layer that is safe to use.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `native` | the MPI library of the process: functions and constants |
+//! | `communicator` | a communicator: who is in it, agreement between its processes, private twin |
+//! | `attribute` | our state behind a communicator's attribute, and the hook at the end of MPI |
+//! | `counts` | arrays of counts and displacements, narrow or wide |
+//! | `datatype` | a datatype: sizes, layout, packing |
+//! | `operator` | an operator: what it may be applied to |
+//! | `transport` | the engine's transport over synchronous-mode sends |
+//! | `packed` | memory in units of packed bytes, for blocks that are stored |
+//! | `elements` | memory in units of elements, for blocks that are combined |
+//! | `scratch` | memory that is kept between calls |
+//!
+//! **What makes it safe.** Handles and buffers come from the program's own call, and MPI's contract
+//! binds the program to pass valid ones; a [`Buffer`] can be made only by the unsafe code at the
+//! exported symbols, which relies on that contract. Everything here then stays inside the memory
+//! that the call describes.
+
+mod attribute;
+mod communicator;
+mod counts;
+mod datatype;
+mod elements;
+mod native;
+mod operator;
+mod packed;
+mod scratch;
+mod transport;
+
+use std::ffi::{c_int, c_void};
+
+pub use attribute::{hook_end, state};
+pub use communicator::{Communicator, Private};
+pub use counts::Counts;
+pub use datatype::Datatype;
+pub use elements::{Elements, Layout};
+#[cfg(large_count)]
+pub use mpi_sys::{MPI_Aint, MPI_Count};
+pub use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Op};
+pub use native::native;
+pub use operator::Operator;
+pub use packed::{Message, Own, Packed};
+pub use scratch::Scratch;
+pub use transport::{Memory, PointToPoint};
+
+/// An MPI error code, never MPI_SUCCESS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error(pub c_int);
+
+/// Success, which is 0 in every MPI.
+pub const SUCCESS: c_int = 0;
+
+fn check(code: c_int) -> Result<(), Error> {
+    if code == SUCCESS {
+        Ok(())
+    } else {
+        Err(Error(code))
+    }
+}
+
+/// An address that the program passed to a collective operation.
+///
+/// Whoever makes one relies on MPI's contract that the program keeps: the memory that the call's
+/// counts and datatypes describe from there on is valid during the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer(*mut u8);
+
+impl Buffer {
+    /// # Safety
+    /// `address` is the buffer argument of a collective call in progress, used only with that
+    /// call's counts and datatypes, and written only where the call may write.
+    pub unsafe fn from_caller(address: *const c_void) -> Buffer {
+        Buffer(address.cast_mut().cast())
+    }
+
+    /// Whether it is MPI_IN_PLACE.
+    pub fn is_in_place(self) -> bool {
+        self.0.addr() == native().constants.in_place.0
+    }
+
+    /// Whether it is MPI_BOTTOM, which is a null pointer in every MPI here.
+    pub fn is_bottom(self) -> bool {
+        self.0.addr() == native().constants.bottom.0
+    }
+
+    /// The address `bytes` further on. The arithmetic wraps, as it must from MPI_BOTTOM.
+    pub fn offset(self, bytes: isize) -> Buffer {
+        Buffer(self.0.wrapping_offset(bytes))
+    }
+
+    fn read(self) -> *const c_void {
+        self.0.cast()
+    }
+
+    fn write(self) -> *mut c_void {
+        self.0.cast()
+    }
+}
+
+/// Whether MPI_Init has been called and MPI_Finalize has not ended.
+pub fn is_active() -> bool {
+    let functions = &native().functions;
+    let (mut initialized, mut finalized) = (0, 0);
+    // SAFETY: both may be called at any time, and write to the integer that they are given.
+    unsafe {
+        (functions.PMPI_Initialized)(&mut initialized);
+        (functions.PMPI_Finalized)(&mut finalized);
+    }
+    initialized != 0 && finalized == 0
+}
+
+/// A hash of the name of the machine (MPI_Get_processor_name), to tell the nodes of a communicator
+/// apart. 64-bit FNV-1a, since it must be the same in every process of the job.
+pub fn node_hash() -> u64 {
+    // MPI_MAX_PROCESSOR_NAME is at most 256 in the MPIs that there are; twice that, to be sure.
+    let mut name = [0u8; 512];
+    let mut length = 0;
+    // SAFETY: `name` is longer than any MPI's MPI_MAX_PROCESSOR_NAME.
+    unsafe {
+        (native().functions.PMPI_Get_processor_name)(name.as_mut_ptr().cast(), &mut length);
+    }
+    let length = usize::try_from(length).unwrap_or(0).min(name.len());
+    name[..length]
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
+}

@@ -1,0 +1,339 @@
+//! The MPI library that is already in the process: its `PMPI_*` functions and constants, found at
+//! run time.
+//!
+//! Nothing here is linked. A preloaded library is loaded into every process that a job starts,
+//! shells and launchers included, and into Python before MPI is; so it must not bring an MPI
+//! library with it, must not have symbols that cannot be resolved, and must find MPI wherever the
+//! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL).
+//! The types are mpi-sys's, and each signature is checked against its declaration.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use mpi_sys::{
+    MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
+    MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Op, MPI_Request, MPI_Status,
+};
+use once_cell::sync::OnceCell;
+
+/// Where a constant of mpi.h comes from.
+pub enum Source {
+    /// The address of a data symbol of the MPI library (Open MPI's handles).
+    #[allow(dead_code)] // Where all handles are integers.
+    Symbol(&'static CStr),
+    /// A number.
+    Value(i64),
+}
+
+/// The constants of mpi.h, by name; written by build.rs.
+mod source {
+    use super::Source;
+    include!(concat!(env!("OUT_DIR"), "/constants.rs"));
+}
+
+pub use source::FAMILY;
+
+macro_rules! natives {
+    ($($(#[$condition:meta])* $name:ident($($argument:ty),*);)*) => {
+        /// The functions that circulant calls.
+        #[allow(non_snake_case, missing_docs)]
+        pub struct Functions {
+            $($(#[$condition])* pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        // Never evaluated into code: the declarations must agree with mpi-sys.
+        $($(#[$condition])* const _: unsafe extern "C" fn($($argument),*) -> c_int =
+            mpi_sys::$name;)*
+
+        impl Functions {
+            fn find(scope: &Scope) -> Result<Functions, &'static str> {
+                Ok(Functions {
+                    $($(#[$condition])* $name: {
+                        let name = concat!(stringify!($name), "\0").as_bytes();
+                        let name = CStr::from_bytes_with_nul(name).unwrap_or(c"");
+                        let address = scope.find(name).ok_or(stringify!($name))?;
+                        // SAFETY: the symbol is the MPI library's function of that name, and the
+                        // constant above has checked that its declaration has this type.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn($($argument),*) -> c_int,
+                            >(address)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+natives! {
+    // What is interposed.
+    PMPI_Init(*mut c_int, *mut *mut *mut c_char);
+    PMPI_Init_thread(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    PMPI_Bcast(*mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm);
+    PMPI_Reduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+    PMPI_Allgather(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Allgatherv(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int, MPI_Datatype,
+        MPI_Comm
+    );
+    PMPI_Reduce_scatter_block(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+    PMPI_Reduce_scatter(
+        *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Bcast_c(*mut c_void, MPI_Count, MPI_Datatype, c_int, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Reduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Allgather_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Allgatherv_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, *const MPI_Count, *const MPI_Aint,
+        MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Reduce_scatter_block_c(
+        *const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Reduce_scatter_c(
+        *const c_void, *mut c_void, *const MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    // What is used.
+    PMPI_Abort(MPI_Comm, c_int);
+    PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+    PMPI_Cancel(*mut MPI_Request);
+    PMPI_Comm_call_errhandler(MPI_Comm, c_int);
+    PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
+    PMPI_Comm_create_keyval(
+        MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
+    );
+    PMPI_Comm_delete_attr(MPI_Comm, c_int);
+    PMPI_Comm_free(*mut MPI_Comm);
+    PMPI_Comm_free_keyval(*mut c_int);
+    PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
+    PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
+    PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
+    PMPI_Comm_rank(MPI_Comm, *mut c_int);
+    PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
+    PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
+    PMPI_Comm_size(MPI_Comm, *mut c_int);
+    PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
+    PMPI_Errhandler_free(*mut MPI_Errhandler);
+    PMPI_Finalized(*mut c_int);
+    PMPI_Get_processor_name(*mut c_char, *mut c_int);
+    PMPI_Group_free(*mut MPI_Group);
+    PMPI_Initialized(*mut c_int);
+    PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Op_commutative(MPI_Op, *mut c_int);
+    PMPI_Pack(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
+    );
+    PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
+    PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
+    PMPI_Sendrecv(
+        *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
+        c_int, MPI_Comm, *mut MPI_Status
+    );
+    PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+    PMPI_Type_get_true_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+    PMPI_Type_size_x(MPI_Datatype, *mut MPI_Count);
+    PMPI_Unpack(
+        *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
+}
+
+macro_rules! constants {
+    ($($field:ident: $kind:ident = $name:ident;)*) => {
+        /// The constants of mpi.h, as this MPI has them.
+        #[allow(missing_docs)]
+        pub struct Constants { $(pub $field: $kind,)* }
+
+        impl Constants {
+            fn find(scope: &Scope) -> Result<Constants, &'static str> {
+                Ok(Constants {
+                    $($field: $kind(scope.value(&source::$name).ok_or(stringify!($name))? as _),)*
+                })
+            }
+        }
+    };
+}
+
+/// An address with a meaning of its own, such as MPI_IN_PLACE.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Address(pub usize);
+
+/// An integer with a meaning of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Integer(pub c_int);
+
+constants! {
+    comm_world: MPI_Comm = COMM_WORLD;
+    comm_self: MPI_Comm = COMM_SELF;
+    comm_null: MPI_Comm = COMM_NULL;
+    datatype_null: MPI_Datatype = DATATYPE_NULL;
+    byte: MPI_Datatype = BYTE;
+    op_null: MPI_Op = OP_NULL;
+    max: MPI_Op = MAX;
+    min: MPI_Op = MIN;
+    sum: MPI_Op = SUM;
+    prod: MPI_Op = PROD;
+    land: MPI_Op = LAND;
+    band: MPI_Op = BAND;
+    lor: MPI_Op = LOR;
+    bor: MPI_Op = BOR;
+    lxor: MPI_Op = LXOR;
+    bxor: MPI_Op = BXOR;
+    minloc: MPI_Op = MINLOC;
+    maxloc: MPI_Op = MAXLOC;
+    replace: MPI_Op = REPLACE;
+    request_null: MPI_Request = REQUEST_NULL;
+    errors_return: MPI_Errhandler = ERRORS_RETURN;
+    in_place: Address = IN_PLACE;
+    bottom: Address = BOTTOM;
+    status_ignore: Address = STATUS_IGNORE;
+    keyval_invalid: Integer = KEYVAL_INVALID;
+    proc_null: Integer = PROC_NULL;
+}
+
+/// The MPI library of this process.
+pub struct Native {
+    /// Its functions.
+    pub functions: Functions,
+    /// Its constants.
+    pub constants: Constants,
+    /// The first line of its version.
+    pub version: String,
+}
+
+// SAFETY: written once, then only read; the handles among the constants are MPI's own predefined
+// ones, which any thread may use.
+unsafe impl Send for Native {}
+// SAFETY: as above.
+unsafe impl Sync for Native {}
+
+static NATIVE: OnceCell<Native> = OnceCell::new();
+
+/// The MPI library of this process. The program has called it, so it is there; where it is not
+/// the one that this library was built for, there is nothing that a call could be passed on to,
+/// and the process ends with a line that says so.
+pub fn native() -> &'static Native {
+    NATIVE.get_or_init(|| Native::find().unwrap_or_else(|complaint| end_process(&complaint)))
+}
+
+fn end_process(complaint: &str) -> ! {
+    eprintln!(
+        "circulant: {complaint}; remove circulant from LD_PRELOAD or install its build for this MPI"
+    );
+    std::process::exit(1)
+}
+
+impl Native {
+    fn find() -> Result<Native, String> {
+        let scope = Scope::of_process()
+            .ok_or_else(|| format!("no MPI library found in this process (built for {FAMILY})"))?;
+        let version = scope.version();
+        let complaint = |missing: &str| {
+            format!("built for {FAMILY}, but this process uses {version} (no {missing} there)")
+        };
+        let family_differs = version.contains("Open MPI") != (FAMILY == "Open MPI");
+        if family_differs {
+            return Err(format!(
+                "built for {FAMILY}, but this process uses {version}"
+            ));
+        }
+        Ok(Native {
+            functions: Functions::find(&scope).map_err(complaint)?,
+            constants: Constants::find(&scope).map_err(complaint)?,
+            version,
+        })
+    }
+}
+
+/// Where the symbols of the MPI library are looked up.
+struct Scope(*mut c_void);
+
+impl Scope {
+    /// The global scope if MPI is in it, else the loaded object that defines `PMPI_Init`.
+    fn of_process() -> Option<Scope> {
+        let global = Scope(libc::RTLD_DEFAULT);
+        if global.find(c"PMPI_Init").is_some() {
+            return Some(global);
+        }
+        loaded_objects().iter().find_map(|name| {
+            // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
+            let handle =
+                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+            let scope = Scope(handle);
+            (!handle.is_null() && scope.find(c"PMPI_Init").is_some()).then_some(scope)
+        })
+    }
+
+    fn find(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: `name` ends in NUL, and the handle is RTLD_DEFAULT or one that dlopen gave and
+        // that is never closed.
+        let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+
+    fn value(&self, source: &Source) -> Option<i64> {
+        match source {
+            Source::Symbol(name) => self.find(name).map(|address| address as i64),
+            Source::Value(value) => Some(*value),
+        }
+    }
+
+    /// The first line of what the library says of itself; it may be asked before MPI_Init.
+    fn version(&self) -> String {
+        let Some(address) = self.find(c"PMPI_Get_library_version") else {
+            return String::from("an MPI library older than MPI-3");
+        };
+        type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+        // SAFETY: the symbol is the MPI library's function of that name, whose type every MPI
+        // since 3.0 declares so.
+        let get = unsafe { std::mem::transmute::<*mut c_void, Version>(address) };
+        // MPICH's MPI_MAX_LIBRARY_VERSION_STRING, the largest known.
+        let mut text = vec![0u8; 8192];
+        let mut length = 0;
+        // SAFETY: `text` is at least as long as any MPI's MPI_MAX_LIBRARY_VERSION_STRING.
+        unsafe { get(text.as_mut_ptr().cast(), &mut length) };
+        let text = CStr::from_bytes_until_nul(&text)
+            .unwrap_or_default()
+            .to_string_lossy();
+        let line = text.split(['\n', ',']).next().unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of
+/// dl_iterate_phdr would take the linker's locks in the wrong order.
+fn loaded_objects() -> Vec<CString> {
+    let mut names: Vec<CString> = Vec::new();
+    // SAFETY: `list_object` has the type that dl_iterate_phdr calls, and gets a pointer to `names`,
+    // which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(list_object), (&raw mut names).cast()) };
+    names
+}
+
+unsafe extern "C" fn list_object(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    names: *mut c_void,
+) -> c_int {
+    // SAFETY: the dynamic linker passes a valid record, and `names` as it was passed to it.
+    let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
+    if !name.is_null() {
+        // SAFETY: a name that is not null is a string.
+        names.push(unsafe { CStr::from_ptr(name) }.to_owned());
+    }
+    0
+}

@@ -1,0 +1,97 @@
+//! An operator: whether its operands commute, and what it may be applied to.
+
+use std::ffi::c_int;
+
+use mpi_sys::MPI_Op;
+
+use super::native::native;
+use super::{Buffer, Communicator, Datatype, SUCCESS, check};
+
+/// An operator of the program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Operator(MPI_Op);
+
+impl Operator {
+    /// None for an operator that MPI has to judge.
+    pub fn new(handle: MPI_Op) -> Option<Operator> {
+        let constants = &native().constants;
+        let rejected = handle == constants.op_null || handle == constants.replace;
+        (!rejected).then_some(Operator(handle))
+    }
+
+    /// Whether operands may be exchanged. None where MPI does not know the operator.
+    pub fn is_commutative(self) -> Option<bool> {
+        let mut flag: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Op_commutative)(self.0, &mut flag) }).ok()?;
+        Some(flag != 0)
+    }
+
+    /// Whether it is one of MPI's own, which are defined on certain predefined datatypes only.
+    pub fn is_predefined(self) -> bool {
+        let c = &native().constants;
+        let own = [
+            c.sum, c.max, c.min, c.prod, c.land, c.band, c.lor, c.bor, c.lxor, c.bxor, c.minloc,
+            c.maxloc,
+        ];
+        own.contains(&self.0)
+    }
+
+    /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element.
+    ///
+    /// MPI_Reduce_local has no communicator to raise an error on and so raises it on
+    /// MPI_COMM_WORLD or MPI_COMM_SELF: there it is returned for that moment.
+    pub fn accepts(self, datatype: &Datatype) -> bool {
+        if !datatype.is_predefined() {
+            return false;
+        }
+        // One element of any predefined datatype; zero is a value of all of them.
+        let (input, mut output) = ([0u128; 4], [0u128; 4]);
+        if datatype.span(1) > size_of_val(&input) {
+            return false;
+        }
+        let probe = || {
+            // SAFETY: both arrays are aligned for and large enough to hold one element.
+            unsafe {
+                (native().functions.PMPI_Reduce_local)(
+                    input.as_ptr().cast(),
+                    output.as_mut_ptr().cast(),
+                    1,
+                    datatype.handle(),
+                    self.0,
+                )
+            }
+        };
+        let world = Communicator::world();
+        world.with_errors_returned(|| Communicator::own().with_errors_returned(probe)) == SUCCESS
+    }
+
+    /// `into = from op into` for `count` elements.
+    pub(super) fn reduce(
+        self,
+        from: Buffer,
+        into: Buffer,
+        count: usize,
+        datatype: &Datatype,
+    ) -> Result<(), super::Error> {
+        let largest = c_int::MAX as usize;
+        let mut done = 0;
+        while done < count {
+            let step = largest.min(count - done);
+            let from = datatype.element(from, done as isize);
+            let into = datatype.element(into, done as isize);
+            // SAFETY: `step` elements are at both addresses and do not overlap.
+            check(unsafe {
+                (native().functions.PMPI_Reduce_local)(
+                    from.read(),
+                    into.write(),
+                    step as c_int,
+                    datatype.handle(),
+                    self.0,
+                )
+            })?;
+            done += step;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! The engine's transport over the MPI library's point-to-point calls, on a private communicator.
+//!
+//! Sends are synchronous-mode by default: such a send completes only when its receive has begun,
+//! so with a bounded number outstanding no block runs ahead into buffers, and the one-ported
+//! rounds of the papers really hold (see [`engine`](crate::engine), Pacing). All messages have one
+//! tag: two processes exchange at most one message a round, and MPI keeps their order.
+
+use std::ffi::c_int;
+
+use mpi_sys::{MPI_Datatype, MPI_Request, MPI_Status};
+
+use super::native::{Native, native};
+use super::{Buffer, Error, Private, check};
+use crate::transport::{Place, Progress, Transport};
+
+/// Where places are, and what a unit is.
+pub trait Memory {
+    /// Units of message `message`.
+    fn length(&self, message: usize) -> usize;
+    /// Whether the input is where the result goes.
+    fn in_place(&self) -> bool;
+    /// The address of a place.
+    fn address(&self, place: Place) -> Buffer;
+    /// The datatype of one unit.
+    fn unit(&self) -> MPI_Datatype;
+    /// See [`Transport::copy`].
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error>;
+    /// See [`Transport::combine`].
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error>;
+    /// See [`Transport::about_to_send`].
+    fn about_to_send(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error>;
+    /// See [`Transport::arrived`].
+    fn arrived(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error>;
+}
+
+/// The most sends, and the most receives, that can be outstanding.
+pub const SLOTS: usize = 64;
+
+pub(super) const TAG: c_int = 0;
+
+/// The transport of one call.
+pub struct PointToPoint<'a, M> {
+    native: &'static Native,
+    communicator: &'a Private,
+    /// Where blocks are.
+    pub memory: M,
+    synchronous: bool,
+    sends: [MPI_Request; SLOTS],
+    receives: [MPI_Request; SLOTS],
+}
+
+impl<'a, M: Memory> PointToPoint<'a, M> {
+    /// Over `communicator`, with synchronous-mode or ordinary sends.
+    pub fn new(communicator: &'a Private, memory: M, synchronous: bool) -> Self {
+        let native = native();
+        let none = [native.constants.request_null; SLOTS];
+        PointToPoint {
+            native,
+            communicator,
+            memory,
+            synchronous,
+            sends: none,
+            receives: none,
+        }
+    }
+
+    /// After an error: gives up the receives that are outstanding. Sends cannot be taken back; MPI
+    /// keeps reading their memory, which is why scratch is then not used again.
+    pub fn give_up(&mut self) {
+        let functions = &self.native.functions;
+        let (null, status) = (self.native.constants.request_null, ignored_status());
+        for request in self.receives.iter_mut().filter(|request| **request != null) {
+            // SAFETY: an outstanding receive of this transport.
+            unsafe {
+                (functions.PMPI_Cancel)(request);
+                (functions.PMPI_Wait)(request, status);
+            }
+        }
+    }
+
+    fn wait(&self, mut request: MPI_Request) -> Result<Progress, Error> {
+        // SAFETY: a request that this transport started, or MPI_REQUEST_NULL.
+        check(unsafe { (self.native.functions.PMPI_Wait)(&mut request, ignored_status()) })?;
+        Ok(Progress::Ready)
+    }
+}
+
+/// MPI_STATUS_IGNORE.
+pub(super) fn ignored_status() -> *mut MPI_Status {
+    std::ptr::without_provenance_mut(native().constants.status_ignore.0)
+}
+
+/// A rank or a number of units, which selection keeps below 2^31.
+fn int(value: usize) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
+}
+
+impl<M: Memory> Transport for PointToPoint<'_, M> {
+    type Error = Error;
+
+    fn length(&self, message: usize) -> usize {
+        self.memory.length(message)
+    }
+
+    fn in_place(&self) -> bool {
+        self.memory.in_place()
+    }
+
+    fn start_send(
+        &mut self,
+        slot: usize,
+        to: usize,
+        place: Place,
+        length: usize,
+    ) -> Result<(), Error> {
+        let functions = &self.native.functions;
+        let send = if self.synchronous {
+            functions.PMPI_Issend
+        } else {
+            functions.PMPI_Isend
+        };
+        // SAFETY: `length` units are at the place's address, and stay there until the send is
+        // finished.
+        check(unsafe {
+            send(
+                self.memory.address(place).read(),
+                int(length),
+                self.memory.unit(),
+                int(to),
+                TAG,
+                self.communicator.communicator().handle(),
+                &mut self.sends[slot],
+            )
+        })
+    }
+
+    fn start_receive(
+        &mut self,
+        slot: usize,
+        from: usize,
+        place: Place,
+        length: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: `length` units fit at the place's address, and nobody else uses them until the
+        // receive is finished.
+        check(unsafe {
+            (self.native.functions.PMPI_Irecv)(
+                self.memory.address(place).write(),
+                int(length),
+                self.memory.unit(),
+                int(from),
+                TAG,
+                self.communicator.communicator().handle(),
+                &mut self.receives[slot],
+            )
+        })
+    }
+
+    fn finish_send(&mut self, slot: usize) -> Result<Progress, Error> {
+        let request = std::mem::replace(&mut self.sends[slot], self.native.constants.request_null);
+        self.wait(request)
+    }
+
+    fn finish_receive(&mut self, slot: usize) -> Result<Progress, Error> {
+        let null = self.native.constants.request_null;
+        let request = std::mem::replace(&mut self.receives[slot], null);
+        self.wait(request)
+    }
+
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
+        self.memory.copy(from, to, length)
+    }
+
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error> {
+        self.memory.combine(from, into, length)
+    }
+
+    fn about_to_send(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error> {
+        self.memory.about_to_send(message, offset, length)
+    }
+
+    fn arrived(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error> {
+        self.memory.arrived(message, offset, length)
+    }
+}

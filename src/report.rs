@@ -1,0 +1,611 @@
+//! What was done: counters of this process, the report at the end of the run, the trace line.
+//!
+//! Counting is on the path of every call, also of those that go native, so it is a few relaxed
+//! additions to static arrays: no lock, no allocation, no thread-local state. A report that is
+//! made while other threads still call MPI may hold a part of their latest calls.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde_json::{Map, Value, json};
+
+use crate::select::{Operation, Origin, Reason, Settings};
+
+/// Who ran a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// circulant.
+    Circulant,
+    /// The MPI library.
+    Native(Reason),
+}
+
+impl Outcome {
+    const COUNT: usize = 1 + Reason::COUNT;
+
+    fn all() -> impl Iterator<Item = Outcome> {
+        [Outcome::Circulant]
+            .into_iter()
+            .chain(Reason::ALL.map(Outcome::Native))
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Outcome::Circulant => 0,
+            Outcome::Native(reason) => 1 + reason as usize,
+        }
+    }
+
+    fn algorithm(self) -> &'static str {
+        match self {
+            Outcome::Circulant => "circulant",
+            Outcome::Native(_) => "native",
+        }
+    }
+}
+
+/// The work of one call, or the sums over many.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Work {
+    /// The bytes of the whole problem, as in [`Call::bytes`](crate::select::Call::bytes).
+    pub bytes: u64,
+    /// The time in the call.
+    pub nanoseconds: u64,
+    /// The communication rounds. 0 if the call went native.
+    pub rounds: u64,
+    /// The blocks into which the message was cut. 0 if the call went native.
+    pub blocks: u64,
+}
+
+impl Work {
+    fn seconds(&self) -> f64 {
+        self.nanoseconds as f64 / 1e9
+    }
+}
+
+/// The sums over the calls of one operation with one outcome.
+struct Counter {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    nanoseconds: AtomicU64,
+    rounds: AtomicU64,
+    blocks: AtomicU64,
+}
+
+impl Counter {
+    const fn new() -> Self {
+        Counter {
+            calls: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            nanoseconds: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts one call. What is zero is not added: a native call has no rounds, and its time may
+    /// not have been taken.
+    fn add(&self, work: &Work) {
+        for (sum, part) in [
+            (&self.bytes, work.bytes),
+            (&self.nanoseconds, work.nanoseconds),
+            (&self.rounds, work.rounds),
+            (&self.blocks, work.blocks),
+        ] {
+            if part != 0 {
+                sum.fetch_add(part, Relaxed);
+            }
+        }
+        self.calls.fetch_add(1, Relaxed);
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: self.bytes.load(Relaxed),
+            nanoseconds: self.nanoseconds.load(Relaxed),
+            rounds: self.rounds.load(Relaxed),
+            blocks: self.blocks.load(Relaxed),
+        }
+    }
+}
+
+/// One [`Counter`] for each operation and outcome.
+struct Counters([[Counter; Outcome::COUNT]; Operation::COUNT]);
+
+/// The counters of this process.
+static COUNTERS: Counters = Counters::new();
+
+impl Counters {
+    const fn new() -> Self {
+        Counters([const { [const { Counter::new() }; Outcome::COUNT] }; Operation::COUNT])
+    }
+
+    fn of(&self, operation: Operation, outcome: Outcome) -> &Counter {
+        &self.0[operation as usize][outcome.index()]
+    }
+
+    /// The rows of the report: every operation and outcome that was met.
+    fn rows(&self) -> Vec<Row> {
+        Operation::ALL
+            .into_iter()
+            .flat_map(|operation| Outcome::all().map(move |outcome| (operation, outcome)))
+            .map(|(operation, outcome)| {
+                let counter = self.of(operation, outcome);
+                let calls = counter.calls.load(Relaxed);
+                Row {
+                    operation,
+                    outcome,
+                    calls,
+                    work: counter.work(),
+                }
+            })
+            .filter(|row| row.calls > 0)
+            .collect()
+    }
+}
+
+/// Counts one call of this process.
+pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
+    COUNTERS.of(operation, outcome).add(work);
+}
+
+/// How many calls of `operation` were counted so far, whoever ran them.
+pub fn total_calls(operation: Operation) -> u64 {
+    Outcome::all()
+        .map(|outcome| calls(operation, outcome))
+        .sum()
+}
+
+/// The calls of this process that were counted so far.
+pub fn calls(operation: Operation, outcome: Outcome) -> u64 {
+    COUNTERS.of(operation, outcome).calls.load(Relaxed)
+}
+
+/// One line of the report.
+struct Row {
+    operation: Operation,
+    outcome: Outcome,
+    calls: u64,
+    work: Work,
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let mut row = json!({
+            "operation": self.operation.name(),
+            "algorithm": self.outcome.algorithm(),
+            "calls": self.calls,
+            "bytes": self.work.bytes,
+            "seconds": self.work.seconds(),
+        });
+        match self.outcome {
+            Outcome::Circulant => {
+                row["rounds"] = self.work.rounds.into();
+                row["blocks"] = self.work.blocks.into();
+            }
+            Outcome::Native(reason) => row["reason"] = reason.name().into(),
+        }
+        row
+    }
+
+    fn cells(&self) -> [String; COLUMNS.len()] {
+        let (reason, rounds, blocks) = match self.outcome {
+            Outcome::Circulant => (
+                String::new(),
+                self.work.rounds.to_string(),
+                self.work.blocks.to_string(),
+            ),
+            Outcome::Native(reason) => (reason.name().to_owned(), String::new(), String::new()),
+        };
+        [
+            self.operation.name().to_owned(),
+            self.outcome.algorithm().to_owned(),
+            reason,
+            self.calls.to_string(),
+            self.work.bytes.to_string(),
+            format!("{:.6}", self.work.seconds()),
+            rounds,
+            blocks,
+        ]
+    }
+}
+
+/// What a report says of the run, besides the counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    /// The MPI library's version, its first line.
+    pub mpi: &'a str,
+    /// The processes of the run.
+    pub processes: usize,
+    /// This process among them.
+    pub rank: usize,
+    /// The settings in force.
+    pub settings: &'a Settings,
+}
+
+/// The report of this process for people: a table, every line prefixed with `circulant: `.
+pub fn render_text(header: &Header) -> String {
+    text(header, &COUNTERS.rows())
+}
+
+/// The report of this process for programs: one JSON object, described in `docs/settings.md`.
+pub fn render_json(header: &Header) -> String {
+    json(header, &COUNTERS.rows())
+}
+
+fn json(header: &Header, rows: &[Row]) -> String {
+    let settings: Map<_, _> = header
+        .settings
+        .in_force()
+        .into_iter()
+        .map(|setting| (setting.name.to_owned(), setting.value.into()))
+        .collect();
+    let report = json!({
+        "circulant": env!("CARGO_PKG_VERSION"),
+        "mpi": header.mpi,
+        "processes": header.processes,
+        "rank": header.rank,
+        "settings": settings,
+        "operations": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    format!("{report:#}\n")
+}
+
+/// The columns of the table: heading, and whether it holds numbers, which are aligned right.
+const COLUMNS: [(&str, bool); 8] = [
+    ("operation", false),
+    ("algorithm", false),
+    ("reason", false),
+    ("calls", true),
+    ("bytes", true),
+    ("seconds", true),
+    ("rounds", true),
+    ("blocks", true),
+];
+
+fn text(header: &Header, rows: &[Row]) -> String {
+    let Header {
+        mpi,
+        processes,
+        rank,
+        settings,
+    } = header;
+    let version = env!("CARGO_PKG_VERSION");
+    let mut lines = vec![
+        format!("version {version}, report of rank {rank} of {processes}"),
+        format!("MPI library: {mpi}"),
+    ];
+    lines.extend(
+        settings
+            .in_force()
+            .into_iter()
+            .filter(|setting| setting.origin == Origin::Environment)
+            .map(|setting| format!("{}={}", setting.name, setting.value)),
+    );
+    if rows.is_empty() {
+        lines.push("no collective operation was called".to_owned());
+    } else {
+        lines.extend(table(rows));
+    }
+    lines
+        .iter()
+        .map(|line| format!("circulant: {line}\n"))
+        .collect()
+}
+
+/// The heading and the rows, every column as wide as its widest cell.
+fn table(rows: &[Row]) -> Vec<String> {
+    let mut cells = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
+    cells.extend(rows.iter().map(Row::cells));
+    let width = |column: usize| cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS.len()] = std::array::from_fn(width);
+    cells.iter().map(|row| aligned(row, &widths)).collect()
+}
+
+fn aligned(row: &[String; COLUMNS.len()], widths: &[usize; COLUMNS.len()]) -> String {
+    let pad = |((cell, width), (_, is_number)): ((&String, &usize), &(&str, bool))| {
+        if *is_number {
+            format!("{cell:>width$}")
+        } else {
+            format!("{cell:<width$}")
+        }
+    };
+    let cells: Vec<_> = row.iter().zip(widths).zip(&COLUMNS).map(pad).collect();
+    cells.join("  ").trim_end().to_owned()
+}
+
+/// Where a report goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// Standard error, as text.
+    Stderr,
+    /// A file, as JSON; what it held before is lost.
+    File(PathBuf),
+}
+
+impl Destination {
+    /// Where the process `rank` writes its report, given the value of `CIRCULANT_REPORT`; `None`
+    /// if it writes none. Only rank 0 writes, unless the value is a file name with `%r` in it,
+    /// which stands for the rank.
+    pub fn of_rank(setting: &str, rank: usize) -> Option<Destination> {
+        if setting == "stderr" {
+            (rank == 0).then_some(Destination::Stderr)
+        } else if setting.contains("%r") {
+            Some(Destination::File(
+                setting.replace("%r", &rank.to_string()).into(),
+            ))
+        } else {
+            (rank == 0).then(|| Destination::File(setting.into()))
+        }
+    }
+}
+
+/// Writes the report of this process.
+///
+/// # Errors
+/// Those of opening and writing the file, or of writing to standard error.
+pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
+    match destination {
+        Destination::Stderr => io::stderr().write_all(render_text(header).as_bytes()),
+        Destination::File(path) => File::create(path)?.write_all(render_json(header).as_bytes()),
+    }
+}
+
+/// One call, for the trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace {
+    /// The operation.
+    pub operation: Operation,
+    /// Which call of the operation it was in this process, counted from 1.
+    pub number: u64,
+    /// The processes of the communicator.
+    pub processes: usize,
+    /// The root, of an operation that has one.
+    pub root: Option<usize>,
+    /// Who ran it.
+    pub outcome: Outcome,
+    /// Its work.
+    pub work: Work,
+}
+
+/// One call as one line, without its end.
+pub fn trace_line(trace: &Trace) -> String {
+    let Trace {
+        operation,
+        number,
+        processes,
+        root,
+        outcome,
+        work,
+    } = trace;
+    let (operation, bytes) = (operation.name(), work.bytes);
+    let root = root.map(|root| format!(" root={root}")).unwrap_or_default();
+    let outcome = match outcome {
+        Outcome::Circulant => {
+            let (n, rounds) = (work.blocks, work.rounds);
+            format!(
+                "circulant n={n} rounds={rounds} {}",
+                duration(work.nanoseconds)
+            )
+        }
+        Outcome::Native(reason) => format!("native ({})", reason.name()),
+    };
+    format!("circulant: {operation} #{number} {bytes} B p={processes}{root} -> {outcome}")
+}
+
+/// A time with one decimal, in the unit that keeps it short.
+fn duration(nanoseconds: u64) -> String {
+    let ns = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000_000 => format!("{:.1} us", ns / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns / 1e6),
+        _ => format!("{:.1} s", ns / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: Work = Work {
+        bytes: 4_000_000,
+        nanoseconds: 101_234_567,
+        rounds: 128,
+        blocks: 125,
+    };
+    const SMALL: Work = Work {
+        bytes: 8,
+        nanoseconds: 1_000,
+        rounds: 0,
+        blocks: 0,
+    };
+
+    /// Three broadcasts of ours, two small ones, and one reduce-scatter of ours.
+    fn some_calls() -> Counters {
+        let counters = Counters::new();
+        for _ in 0..3 {
+            counters.of(Operation::Bcast, Outcome::Circulant).add(&CALL);
+        }
+        for _ in 0..2 {
+            counters
+                .of(Operation::Bcast, Outcome::Native(Reason::Small))
+                .add(&SMALL);
+        }
+        counters
+            .of(Operation::ReduceScatterBlock, Outcome::Circulant)
+            .add(&CALL);
+        counters
+    }
+
+    fn settings() -> Settings {
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        Settings::read([variable("CIRCULANT_FORCE", "1")].into_iter()).0
+    }
+
+    fn header(settings: &Settings) -> Header<'_> {
+        Header {
+            mpi: "Open MPI v4.1.4",
+            processes: 5,
+            rank: 0,
+            settings,
+        }
+    }
+
+    #[test]
+    fn every_outcome_has_its_own_counter() {
+        let indices: Vec<_> = Outcome::all().map(Outcome::index).collect();
+        assert_eq!(indices, (0..Outcome::COUNT).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn json_has_one_row_for_each_operation_and_outcome_met() {
+        let settings = settings();
+        let report = json(&header(&settings), &some_calls().rows());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["circulant"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(report["mpi"], "Open MPI v4.1.4");
+        assert_eq!(
+            (&report["processes"], &report["rank"]),
+            (&json!(5), &json!(0))
+        );
+        assert_eq!(report["settings"]["CIRCULANT_FORCE"], "1");
+        assert_eq!(report["settings"]["CIRCULANT_MIN_BYTES"], "64K");
+        assert_eq!(
+            report["operations"],
+            json!([
+                {"operation": "bcast", "algorithm": "circulant", "calls": 3, "bytes": 12_000_000,
+                 "seconds": 0.303703701, "rounds": 384, "blocks": 375},
+                {"operation": "bcast", "algorithm": "native", "reason": "small", "calls": 2,
+                 "bytes": 16, "seconds": 2e-6},
+                {"operation": "reduce_scatter_block", "algorithm": "circulant", "calls": 1,
+                 "bytes": 4_000_000, "seconds": 0.101234567, "rounds": 128, "blocks": 125},
+            ])
+        );
+    }
+
+    #[test]
+    fn json_of_no_calls_is_an_empty_list() {
+        let settings = Settings::default();
+        let report = json(&header(&settings), &Counters::new().rows());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["operations"], json!([]));
+    }
+
+    #[test]
+    fn text_is_a_table_with_a_prefix_on_every_line() {
+        let settings = settings();
+        let expected = format!(
+            "\
+circulant: version {}, report of rank 0 of 5
+circulant: MPI library: Open MPI v4.1.4
+circulant: CIRCULANT_FORCE=1
+circulant: operation             algorithm  reason  calls     bytes   seconds  rounds  blocks
+circulant: bcast                 circulant              3  12000000  0.303704     384     375
+circulant: bcast                 native     small       2        16  0.000002
+circulant: reduce_scatter_block  circulant              1   4000000  0.101235     128     125
+",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(text(&header(&settings), &some_calls().rows()), expected);
+    }
+
+    #[test]
+    fn text_of_no_calls_says_so() {
+        let settings = Settings::default();
+        let text = text(&header(&settings), &Counters::new().rows());
+        assert!(
+            text.ends_with("circulant: no collective operation was called\n"),
+            "{text}"
+        );
+        assert!(!text.contains("CIRCULANT_"), "{text}");
+    }
+
+    #[test]
+    fn counting_from_many_threads_loses_nothing() {
+        let counters = Counters::new();
+        let counter = counters.of(Operation::Reduce, Outcome::Circulant);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..1000).for_each(|_| counter.add(&CALL)));
+            }
+        });
+        assert_eq!(counter.calls.load(Relaxed), 8000);
+        assert_eq!(counter.work().bytes, 8000 * CALL.bytes);
+        assert_eq!(counter.work().rounds, 8000 * CALL.rounds);
+    }
+
+    #[test]
+    fn the_process_has_one_set_of_counters() {
+        let outcome = Outcome::Native(Reason::NotInitialized);
+        let before = calls(Operation::Allgather, outcome);
+        count(Operation::Allgather, outcome, &SMALL);
+        assert_eq!(calls(Operation::Allgather, outcome), before + 1);
+        let settings = Settings::default();
+        assert!(render_text(&header(&settings)).contains("not_initialized"));
+        assert!(render_json(&header(&settings)).contains("not_initialized"));
+    }
+
+    #[test]
+    fn only_rank_0_writes_unless_the_rank_is_in_the_file_name() {
+        let file = |name: &str| Some(Destination::File(name.into()));
+        assert_eq!(Destination::of_rank("stderr", 0), Some(Destination::Stderr));
+        assert_eq!(Destination::of_rank("stderr", 1), None);
+        assert_eq!(Destination::of_rank("a.json", 0), file("a.json"));
+        assert_eq!(Destination::of_rank("a.json", 1), None);
+        assert_eq!(Destination::of_rank("a.%r.json", 0), file("a.0.json"));
+        assert_eq!(Destination::of_rank("%r/%r", 12), file("12/12"));
+    }
+
+    #[test]
+    fn a_report_file_is_written_or_the_reason_is_returned() {
+        let settings = Settings::default();
+        let folder = std::env::temp_dir().join(format!("circulant-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("report.json");
+        write(&Destination::File(file.clone()), &header(&settings)).unwrap();
+        let report = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&report).unwrap()["processes"],
+            5
+        );
+        let error = write(&Destination::File(file), &header(&settings)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_trace_line_says_what_was_called_and_who_ran_it() {
+        let mut trace = Trace {
+            operation: Operation::Bcast,
+            number: 12,
+            processes: 16,
+            root: Some(3),
+            outcome: Outcome::Circulant,
+            work: CALL,
+        };
+        assert_eq!(
+            trace_line(&trace),
+            "circulant: bcast #12 4000000 B p=16 root=3 -> circulant n=125 rounds=128 101.2 ms"
+        );
+        trace.operation = Operation::ReduceScatter;
+        trace.root = None;
+        trace.outcome = Outcome::Native(Reason::Small);
+        assert_eq!(
+            trace_line(&trace),
+            "circulant: reduce_scatter #12 4000000 B p=16 -> native (small)"
+        );
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_keeps_them_short() {
+        let durations = [0, 1_500, 999_900, 1_000_000, 2_500_000_000].map(duration);
+        assert_eq!(
+            durations,
+            ["0.0 us", "1.5 us", "999.9 us", "1.0 ms", "2.5 s"]
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Counting what a schedule computation does, on the path that is used in production.
+
+/// Told of each step whose number the paper bounds. The unit type counts nothing and costs nothing.
+pub trait Probe {
+    /// One level of a descent.
+    fn level(&mut self) {}
+    /// A receive entry that depends on the blocks which the process receives in earlier rounds.
+    fn contested(&mut self) {}
+    /// A receive entry for which skip sequences are searched, the paper's ALLBLOCKS (Theorem 2).
+    fn search(&mut self) {}
+    /// A send entry that is taken from the receiver's schedule (Theorem 3).
+    fn violation(&mut self) {}
+}
+
+impl Probe for () {}
+
+/// Counts of one schedule computation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// See [`Probe::level`].
+    pub levels: usize,
+    /// See [`Probe::contested`].
+    pub contested: usize,
+    /// See [`Probe::search`].
+    pub searches: usize,
+    /// See [`Probe::violation`].
+    pub violations: usize,
+}
+
+impl Counts {
+    /// The larger of each count.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            levels: self.levels.max(other.levels),
+            contested: self.contested.max(other.contested),
+            searches: self.searches.max(other.searches),
+            violations: self.violations.max(other.violations),
+        }
+    }
+}
+
+impl Probe for Counts {
+    fn level(&mut self) {
+        self.levels += 1;
+    }
+
+    fn contested(&mut self) {
+        self.contested += 1;
+    }
+
+    fn search(&mut self) {
+        self.searches += 1;
+    }
+
+    fn violation(&mut self) {
+        self.violations += 1;
+    }
+}

@@ -1,0 +1,211 @@
+//! The number of blocks into which a message is cut.
+//!
+//! A pipeline of n blocks takes n - 1 + q rounds, q = ceil(log2 p). Small blocks fill it soon,
+//! large ones cost few start-ups; with start-up time alpha and time per byte beta,
+//! (n - 1 + q)(alpha + beta m/n) is least for n = sqrt((q - 1) beta m / alpha). Hence the rules of
+//! Träff's paper on broadcast schedules: block size F sqrt(m/q) for broadcast and reduction, block
+//! count sqrt(m q)/G for the others.
+//!
+//! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F. The factors stay two because a
+//! round of the others carries a block of every root, which may have to be packed, so that their
+//! best values need not agree.
+
+use super::{Call, Settings};
+
+/// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
+/// each of the many blocks in it is rounded up to an element.
+pub const MESSAGE_MAX: u64 = 1 << 30;
+
+/// The most blocks, except where [`MESSAGE_MAX`] needs more.
+pub const BLOCKS_MAX: u64 = 1 << 20;
+
+/// The bytes of a block between two processes: large enough to cost no more processor time than one
+/// message (measured over shared memory with 16 MB), small enough for scratch.
+pub const PAIR_BLOCK: u64 = 4 << 20;
+
+/// The number of blocks n for `call`: at least 1, enough for [`MESSAGE_MAX`], and otherwise at
+/// most [`BLOCKS_MAX`] and at most one a byte.
+///
+/// An operation's own setting is stronger than the general one; within each, a block count is
+/// stronger than a block size, which is stronger than a factor.
+pub fn blocks(call: &Call, settings: &Settings) -> usize {
+    let n = wanted(call, settings)
+        .min(call.bytes)
+        .min(BLOCKS_MAX)
+        .max(call.bytes.div_ceil(MESSAGE_MAX))
+        .max(1);
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// The number of blocks that the settings ask for, not yet bounded.
+fn wanted(call: &Call, settings: &Settings) -> u64 {
+    let own = settings.of(call.operation);
+    let factor = if call.operation.is_rooted() {
+        settings.f
+    } else {
+        settings.g
+    };
+    fixed(call, own.blocks, own.block_size)
+        .or_else(|| own.factor.map(|factor| pipelined(call, factor)))
+        .or_else(|| fixed(call, settings.blocks, settings.block_size))
+        .unwrap_or_else(|| pipelined(call, factor))
+}
+
+/// The number of blocks where it or the size of a block is given.
+fn fixed(call: &Call, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
+    blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
+}
+
+/// sqrt(m q) / factor, rounded up. The conversion back to an integer saturates.
+///
+/// Not for two processes: q - 1 is 0, there is nobody to forward to, and every block only costs.
+/// There the blocks are at least [`PAIR_BLOCK`] bytes.
+fn pipelined(call: &Call, factor: f64) -> u64 {
+    let blocks = ((call.bytes as f64 * f64::from(call.phases())).sqrt() / factor).ceil() as u64;
+    if call.phases() <= 1 {
+        blocks.min(call.bytes.div_ceil(PAIR_BLOCK))
+    } else {
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Operation;
+
+    fn call(operation: Operation, bytes: u64, processes: usize) -> Call {
+        Call {
+            operation,
+            bytes,
+            processes,
+            nodes: processes,
+        }
+    }
+
+    /// Sizes around every power of two up to 2^40, and the largest of all.
+    fn sizes() -> impl Iterator<Item = u64> {
+        let around = |k: u32| [(1u64 << k) - 1, 1 << k, (1 << k) + 1, 3 << k >> 1];
+        let mut sizes: Vec<u64> = (0..=40).flat_map(around).chain([u64::MAX]).collect();
+        sizes.sort_unstable();
+        sizes.into_iter()
+    }
+
+    /// Process counts around every power of two up to 2^20.
+    fn process_counts() -> impl Iterator<Item = usize> {
+        (1..=20)
+            .flat_map(|k: u32| [(1usize << k) - 1, 1 << k, (1 << k) + 1])
+            .filter(|&p| p > 1)
+    }
+
+    /// The default, every extreme of the factors, and fixed counts and sizes.
+    fn every_setting() -> Vec<Settings> {
+        let factor = |x| Settings {
+            f: x,
+            g: x,
+            ..Settings::default()
+        };
+        let count = |n| Settings {
+            blocks: Some(n),
+            ..Settings::default()
+        };
+        let size = |b| Settings {
+            block_size: Some(b),
+            ..Settings::default()
+        };
+        vec![
+            Settings::default(),
+            factor(0.001),
+            factor(1e6),
+            count(1),
+            count(BLOCKS_MAX),
+            size(1),
+            size(MESSAGE_MAX),
+        ]
+    }
+
+    #[test]
+    fn the_bounds_hold_for_every_call_and_setting() {
+        for settings in every_setting() {
+            for operation in Operation::ALL {
+                for (m, p) in sizes().flat_map(|m| process_counts().map(move |p| (m, p))) {
+                    let n = blocks(&call(operation, m, p), &settings) as u64;
+                    assert!(n >= 1);
+                    assert!(m.div_ceil(n) <= MESSAGE_MAX, "m={m} n={n}");
+                    assert!(
+                        n <= m.clamp(1, BLOCKS_MAX).max(m.div_ceil(MESSAGE_MAX)),
+                        "m={m}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_bytes_never_make_fewer_blocks() {
+        for settings in every_setting() {
+            for (operation, p) in Operation::ALL.into_iter().zip(process_counts()) {
+                let counts: Vec<_> = sizes()
+                    .map(|m| blocks(&call(operation, m, p), &settings))
+                    .collect();
+                assert!(counts.is_sorted(), "{operation:?} {p} {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_processes_never_make_fewer_blocks() {
+        for m in sizes() {
+            let counts: Vec<_> = process_counts()
+                .map(|p| blocks(&call(Operation::Reduce, m, p), &Settings::default()))
+                .collect();
+            assert!(counts.is_sorted(), "{m} {counts:?}");
+        }
+    }
+
+    #[test]
+    fn the_count_is_that_of_the_papers_two_rules() {
+        let settings = Settings {
+            f: 20.0,
+            g: 10.0,
+            ..Settings::default()
+        };
+        // Block size 20 sqrt(4,000,000 / 4) = 20,000; block count sqrt(4,000,000 * 4) / 10.
+        assert_eq!(
+            blocks(&call(Operation::Bcast, 4_000_000, 16), &settings),
+            200
+        );
+        assert_eq!(
+            blocks(&call(Operation::Allgatherv, 4_000_000, 16), &settings),
+            400
+        );
+        // Rounded up: 4,000,001 bytes do not fit into 200 blocks of just under 20,000.01.
+        assert_eq!(
+            blocks(&call(Operation::Bcast, 4_000_001, 16), &settings),
+            201
+        );
+    }
+
+    #[test]
+    fn an_operations_own_setting_is_the_stronger() {
+        let bcast = call(Operation::Bcast, 4_000_000, 16);
+        let reduce = call(Operation::Reduce, 4_000_000, 16);
+        let mut settings = Settings {
+            f: 20.0,
+            ..Settings::default()
+        };
+        let mut count = |change: fn(&mut Settings)| {
+            change(&mut settings);
+            (blocks(&bcast, &settings), blocks(&reduce, &settings))
+        };
+        assert_eq!(count(|_| ()), (200, 200));
+        assert_eq!(count(|s| s.block_size = Some(1_000_000)), (4, 4));
+        assert_eq!(count(|s| s.blocks = Some(7)), (7, 7));
+        assert_eq!(count(|s| s.operations[0].factor = Some(40.0)), (100, 7));
+        assert_eq!(
+            count(|s| s.operations[0].block_size = Some(2_000_000)),
+            (2, 7)
+        );
+        assert_eq!(count(|s| s.operations[0].blocks = Some(9)), (9, 7));
+    }
+}

@@ -1,0 +1,237 @@
+//! The table of environment variables: what each is called, accepts and means, and which setting
+//! it is. Reading, the nearest name, the agreement between ranks, the dump of the settings in
+//! force and the documentation all go through it: a new variable is a new row.
+
+use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
+use super::variable::{Accepts, Variable};
+use super::{Mode, Operation, Pacing, Settings};
+
+/// The prefix of every variable's name.
+pub(super) const PREFIX: &str = "CIRCULANT_";
+
+/// Every variable.
+pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
+    GENERAL.iter().chain(OF_OPERATIONS.as_flattened())
+}
+
+/// How many variables there are.
+pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::COUNT * OPERATION_ROWS;
+
+const GENERAL_ROWS: usize = 15;
+const OPERATION_ROWS: usize = 4;
+
+const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
+const BLOCKS: Accepts = Accepts::Number(1..=BLOCKS_MAX);
+const BLOCK_SIZE: Accepts = Accepts::Size(1..=MESSAGE_MAX);
+const FACTOR: Accepts = Accepts::Decimal(0.001..=1_000_000.0);
+/// Transfers outstanding at a time.
+const OUTSTANDING: Accepts = Accepts::Number(1..=64);
+
+/// Variables that are not of one operation. BLOCKS stands before BLOCK_SIZE, which yields to it.
+static GENERAL: [Variable; GENERAL_ROWS] = [
+    Variable::agreed(
+        "CIRCULANT_DISABLE",
+        SWITCH,
+        "1: every call goes to the MPI library",
+        |s| s.disable.into(),
+        |s, word| s.disable = word != 0,
+    ),
+    Variable::agreed(
+        "CIRCULANT_FORCE",
+        SWITCH,
+        "1: every call that can be circulant's is, whatever its size and wherever the ranks are",
+        |s| s.force.into(),
+        |s, word| s.force = word != 0,
+    ),
+    Variable::agreed(
+        "CIRCULANT_MIN_BYTES",
+        Accepts::Size(0..=1 << 50),
+        "smaller problems go to the MPI library",
+        |s| s.min_bytes,
+        |s, word| s.min_bytes = word,
+    ),
+    Variable::agreed(
+        "CIRCULANT_BLOCKS",
+        BLOCKS,
+        "number of blocks of every message",
+        |s| s.blocks.unwrap_or(0),
+        |s, word| s.blocks = Some(word),
+    ),
+    Variable::agreed(
+        "CIRCULANT_BLOCK_SIZE",
+        BLOCK_SIZE,
+        "size of a block in bytes",
+        |s| s.block_size.unwrap_or(0),
+        |s, word| s.block_size = Some(word),
+    )
+    .yielding_to("CIRCULANT_BLOCKS"),
+    Variable::agreed(
+        "CIRCULANT_F",
+        FACTOR,
+        "bcast and reduce: blocks of F sqrt(m/q) bytes",
+        |s| s.f.to_bits(),
+        |s, word| s.f = f64::from_bits(word),
+    ),
+    Variable::agreed(
+        "CIRCULANT_G",
+        FACTOR,
+        "the other operations: sqrt(m q)/G blocks",
+        |s| s.g.to_bits(),
+        |s, word| s.g = f64::from_bits(word),
+    ),
+    Variable::agreed(
+        "CIRCULANT_WINDOW",
+        OUTSTANDING,
+        "receives posted ahead",
+        |s| s.window as u64,
+        |s, word| s.window = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_SENDS",
+        OUTSTANDING,
+        "synchronous sends outstanding at a time",
+        |s| s.sends as u64,
+        |s, word| s.sends = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_PACING",
+        Accepts::OneOf(&["synchronous", "eager"]),
+        "synchronous-mode sends, which keep the ranks in step, or ordinary sends",
+        |s| s.pacing as u64,
+        |s, word| s.pacing = Pacing::ALL[word as usize],
+    ),
+    Variable::agreed(
+        "CIRCULANT_SCRATCH_MAX",
+        Accepts::Size(0..=1 << 30),
+        "scratch memory of one communicator; a call that needs more goes to the MPI library",
+        |s| s.scratch_max,
+        |s, word| s.scratch_max = word,
+    ),
+    Variable::agreed(
+        "CIRCULANT_ROOTS",
+        Accepts::Number(1..=4096),
+        "roots whose schedules one communicator keeps",
+        |s| s.roots as u64,
+        |s, word| s.roots = word as usize,
+    ),
+    Variable::report(
+        "CIRCULANT_REPORT",
+        "where the report at the end of the run goes; %r in a file name is the rank",
+    ),
+    Variable::agreed(
+        "CIRCULANT_TRACE",
+        SWITCH,
+        "1: one line a call on rank 0's standard error",
+        |s| s.trace.into(),
+        |s, word| s.trace = word != 0,
+    ),
+    Variable::agreed(
+        "CIRCULANT_VERBOSE",
+        SWITCH,
+        "1: the settings in force, on rank 0's standard error, at the start",
+        |s| s.verbose.into(),
+        |s, word| s.verbose = word != 0,
+    ),
+];
+
+/// Each operation's own variables, indexed by [`Operation`].
+static OF_OPERATIONS: [[Variable; OPERATION_ROWS]; Operation::COUNT] = [
+    of_operation::<{ Operation::Bcast as usize }>([
+        "CIRCULANT_BCAST",
+        "CIRCULANT_BCAST_BLOCKS",
+        "CIRCULANT_BCAST_BLOCK_SIZE",
+        "CIRCULANT_BCAST_F",
+    ]),
+    of_operation::<{ Operation::Reduce as usize }>([
+        "CIRCULANT_REDUCE",
+        "CIRCULANT_REDUCE_BLOCKS",
+        "CIRCULANT_REDUCE_BLOCK_SIZE",
+        "CIRCULANT_REDUCE_F",
+    ]),
+    of_operation::<{ Operation::Allgather as usize }>([
+        "CIRCULANT_ALLGATHER",
+        "CIRCULANT_ALLGATHER_BLOCKS",
+        "CIRCULANT_ALLGATHER_BLOCK_SIZE",
+        "CIRCULANT_ALLGATHER_G",
+    ]),
+    of_operation::<{ Operation::Allgatherv as usize }>([
+        "CIRCULANT_ALLGATHERV",
+        "CIRCULANT_ALLGATHERV_BLOCKS",
+        "CIRCULANT_ALLGATHERV_BLOCK_SIZE",
+        "CIRCULANT_ALLGATHERV_G",
+    ]),
+    of_operation::<{ Operation::ReduceScatterBlock as usize }>([
+        "CIRCULANT_REDUCE_SCATTER_BLOCK",
+        "CIRCULANT_REDUCE_SCATTER_BLOCK_BLOCKS",
+        "CIRCULANT_REDUCE_SCATTER_BLOCK_BLOCK_SIZE",
+        "CIRCULANT_REDUCE_SCATTER_BLOCK_G",
+    ]),
+    of_operation::<{ Operation::ReduceScatter as usize }>([
+        "CIRCULANT_REDUCE_SCATTER",
+        "CIRCULANT_REDUCE_SCATTER_BLOCKS",
+        "CIRCULANT_REDUCE_SCATTER_BLOCK_SIZE",
+        "CIRCULANT_REDUCE_SCATTER_G",
+    ]),
+];
+
+/// The rows of one operation: its mode, block count, block size and factor.
+const fn of_operation<const OPERATION: usize>(
+    [mode, blocks, block_size, factor]: [&'static str; OPERATION_ROWS],
+) -> [Variable; OPERATION_ROWS] {
+    [
+        Variable::agreed(
+            mode,
+            Accepts::OneOf(&["auto", "native", "circulant"]),
+            "who runs the operation; auto: circulant where a gain is predicted",
+            |s| s.operations[OPERATION].mode as u64,
+            |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
+        ),
+        Variable::agreed(
+            blocks,
+            BLOCKS,
+            "number of blocks, in this operation",
+            |s| s.operations[OPERATION].blocks.unwrap_or(0),
+            |s, word| s.operations[OPERATION].blocks = Some(word),
+        ),
+        Variable::agreed(
+            block_size,
+            BLOCK_SIZE,
+            "size of a block in bytes, in this operation",
+            |s| s.operations[OPERATION].block_size.unwrap_or(0),
+            |s, word| s.operations[OPERATION].block_size = Some(word),
+        )
+        .yielding_to(blocks),
+        Variable::agreed(
+            factor,
+            FACTOR,
+            "F or G, in this operation",
+            |s| s.operations[OPERATION].factor.map_or(0, f64::to_bits),
+            |s, word| s.operations[OPERATION].factor = Some(f64::from_bits(word)),
+        ),
+    ]
+}
+
+/// What a person is told of a variable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Description {
+    /// The full name.
+    pub name: &'static str,
+    /// The value that is used when it is not set; `None` where a more general setting applies, or
+    /// nothing is done.
+    pub default: Option<String>,
+    /// The values that are accepted, in words.
+    pub accepted: String,
+    /// One line on what it does.
+    pub meaning: &'static str,
+}
+
+/// Every variable, in the order of the documentation.
+pub fn describe() -> impl Iterator<Item = Description> {
+    let defaults = Settings::default();
+    variables().map(move |variable| Description {
+        name: variable.name,
+        default: variable.value(&defaults),
+        accepted: variable.accepts.to_string(),
+        meaning: variable.meaning,
+    })
+}

@@ -1,0 +1,487 @@
+//! A transport with p processes in memory: runs the real engine on the real plans in one thread,
+//! checks every result against a serial computation, and counts what each process did.
+//!
+//! It is as unkind as MPI allows: a message is read from the sender's memory only when the receiver
+//! asks for it to be finished, a send is unfinished until then, and a receive that is never matched
+//! is a deadlock that is reported. So a block that is overwritten too early, a round that runs ahead
+//! of its data and a block that is counted twice all show as wrong results.
+
+#![forbid(unsafe_code)]
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+
+use crate::engine::{Engine, Pacing, Workspace, scratch_units};
+use crate::plan::{AllBroadcast, Broadcast, Plan, Reversed, Schedules};
+use crate::schedule::{Skips, Table};
+use crate::transport::{Place, Progress, Transport};
+
+/// Which collective is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// One message from `root` to all.
+    Broadcast {
+        /// The process that has the message.
+        root: usize,
+    },
+    /// One message combined at `root`.
+    Reduction {
+        /// The process that gets the result.
+        root: usize,
+    },
+    /// Message j from process j to all, for all j.
+    AllBroadcast,
+    /// Message j combined at process j, for all j.
+    AllReduction,
+}
+
+/// A problem to simulate.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The collective.
+    pub collective: Collective,
+    /// p.
+    pub processes: usize,
+    /// n.
+    pub blocks: usize,
+    /// Units of each message: one entry, or p.
+    pub lengths: Vec<usize>,
+    /// Reductions: the input is in the result buffer.
+    pub in_place: bool,
+    /// How far rounds may overlap.
+    pub pacing: Pacing,
+}
+
+/// What one process did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rounds of the plan.
+    pub rounds: usize,
+    /// Messages sent.
+    pub messages_sent: usize,
+    /// Messages received.
+    pub messages_received: usize,
+    /// Units sent.
+    pub sent: usize,
+    /// Units received.
+    pub received: usize,
+    /// Units combined.
+    pub reduced: usize,
+    /// Units copied in local memory.
+    pub copied: usize,
+}
+
+/// Why a simulation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No process can go on; the first one that waits.
+    Deadlock {
+        /// A process that waits.
+        rank: usize,
+    },
+    /// A unit of a result is not what a serial computation gives.
+    Wrong {
+        /// The process that has it.
+        rank: usize,
+        /// The message.
+        message: usize,
+        /// The unit.
+        unit: usize,
+    },
+    /// Sender and receiver disagree about the length of a message.
+    Length {
+        /// The receiver.
+        rank: usize,
+        /// Units sent.
+        sent: usize,
+        /// Units expected.
+        expected: usize,
+    },
+    /// Messages were sent that nobody received.
+    Unreceived,
+}
+
+/// Runs `problem` on all its processes; what each of them did, or what went wrong.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
+    let skips = Skips::new(problem.processes);
+    match problem.collective {
+        Collective::Broadcast { root } => {
+            let schedules = all_schedules(&skips, root);
+            run(problem, |rank| {
+                Broadcast::new(&skips, &schedules[rank], rank, problem.blocks)
+            })
+        }
+        Collective::Reduction { root } => {
+            let schedules = all_schedules(&skips, root);
+            run(problem, |rank| {
+                Reversed(Broadcast::new(
+                    &skips,
+                    &schedules[rank],
+                    rank,
+                    problem.blocks,
+                ))
+            })
+        }
+        Collective::AllBroadcast => {
+            let (table, messages) = (Table::new(&skips), filled(&problem.lengths));
+            run(problem, |rank| {
+                AllBroadcast::new(&skips, &table, &messages, rank, problem.blocks)
+            })
+        }
+        Collective::AllReduction => {
+            let (table, messages) = (Table::new(&skips), filled(&problem.lengths));
+            run(problem, |rank| {
+                Reversed(AllBroadcast::new(
+                    &skips,
+                    &table,
+                    &messages,
+                    rank,
+                    problem.blocks,
+                ))
+            })
+        }
+    }
+}
+
+fn all_schedules(skips: &Skips, root: usize) -> Vec<Schedules> {
+    (0..skips.processes())
+        .map(|rank| Schedules::new(skips, rank, root))
+        .collect()
+}
+
+fn filled(lengths: &[usize]) -> Vec<usize> {
+    (0..lengths.len())
+        .filter(|&message| lengths[message] > 0)
+        .collect()
+}
+
+fn run<P: Plan>(problem: &Problem, plan: impl Fn(usize) -> P) -> Result<Vec<Counts>, Failure> {
+    let network = RefCell::new(Network::default());
+    let scratch = scratch_units(&plan(0), problem.lengths.iter().copied(), problem.pacing);
+    let mut ranks: Vec<_> = (0..problem.processes)
+        .map(|rank| Rank::new(problem, rank, scratch, plan(rank).rounds(), &network))
+        .collect();
+    let mut workspaces: Vec<_> = ranks.iter().map(|_| Workspace::default()).collect();
+    let mut engines: Vec<_> = ranks
+        .iter_mut()
+        .zip(&mut workspaces)
+        .enumerate()
+        .map(|(rank, (transport, workspace))| {
+            Engine::new(plan(rank), transport, workspace, problem.pacing)
+        })
+        .collect();
+    finish_all(&mut engines, &network)?;
+    drop(engines);
+    ranks.iter().try_for_each(|rank| rank.check(problem))?;
+    if network
+        .borrow()
+        .in_flight
+        .values()
+        .any(|queue| !queue.is_empty())
+    {
+        return Err(Failure::Unreceived);
+    }
+    Ok(ranks.iter().map(|rank| rank.counts).collect())
+}
+
+/// Advances each process in turn until all are done, or none can go on.
+fn finish_all<P: Plan>(
+    engines: &mut [Engine<'_, P, Rank<'_>>],
+    network: &RefCell<Network>,
+) -> Result<(), Failure> {
+    let mut waiting: Vec<usize> = (0..engines.len()).collect();
+    while let Some(&rank) = waiting.first() {
+        let before = (network.borrow().steps, waiting.len());
+        let mut still = Vec::new();
+        for &rank in &waiting {
+            if engines[rank].advance()? == Progress::Pending {
+                still.push(rank);
+            }
+        }
+        waiting = still;
+        if before == (network.borrow().steps, waiting.len()) {
+            return Err(Failure::Deadlock { rank });
+        }
+    }
+    Ok(())
+}
+
+/// A send that its receiver has not taken yet: where the data still is.
+#[derive(Clone, Copy)]
+struct Flight {
+    slot: usize,
+    place: Place,
+    length: usize,
+}
+
+#[derive(Default)]
+struct Network {
+    /// The messages under way from one process to another, oldest first.
+    in_flight: HashMap<(usize, usize), VecDeque<Flight>>,
+    memories: Vec<Memory>,
+    /// The unfinished sends, by process and slot.
+    unfinished: HashMap<(usize, usize), ()>,
+    /// Counts everything that happened, to tell a deadlock.
+    steps: usize,
+}
+
+/// The memory of one process. Units are 64-bit words.
+struct Memory {
+    result: Vec<Vec<u64>>,
+    input: Vec<Vec<u64>>,
+    scratch: Vec<u64>,
+    in_place: bool,
+}
+
+impl Memory {
+    fn at(&mut self, place: Place) -> (&mut [u64], usize) {
+        match place {
+            Place::Result { message, offset } => (&mut self.result[message], offset),
+            Place::Input { message, offset } if self.in_place => {
+                (&mut self.result[message], offset)
+            }
+            Place::Input { message, offset } => (&mut self.input[message], offset),
+            Place::Scratch { offset } => (&mut self.scratch, offset),
+        }
+    }
+
+    fn read(&mut self, place: Place, length: usize) -> Vec<u64> {
+        let (memory, offset) = self.at(place);
+        memory[offset..offset + length].to_vec()
+    }
+
+    fn write(&mut self, place: Place, data: &[u64]) {
+        let (memory, offset) = self.at(place);
+        memory[offset..offset + data.len()].copy_from_slice(data);
+    }
+}
+
+/// Process `rank`'s side of the network.
+struct Rank<'a> {
+    rank: usize,
+    lengths: &'a [usize],
+    in_place: bool,
+    receives: HashMap<usize, (usize, Place, usize)>,
+    network: &'a RefCell<Network>,
+    counts: Counts,
+}
+
+/// Marks memory that nothing has been stored in.
+const NOTHING: u64 = 0xDEAD_BEEF_DEAD_BEEF;
+
+/// What `rank` contributes to `unit` of `message`: distinct for each of them.
+fn contribution(rank: usize, message: usize, unit: usize) -> u64 {
+    let mut x = (rank as u64) << 42 ^ (message as u64) << 21 ^ unit as u64;
+    for _ in 0..2 {
+        x = (x ^ x >> 31)
+            .wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    x ^ x >> 29
+}
+
+impl<'a> Rank<'a> {
+    fn new(
+        problem: &'a Problem,
+        rank: usize,
+        scratch: usize,
+        rounds: usize,
+        network: &'a RefCell<Network>,
+    ) -> Rank<'a> {
+        let own = |(message, &length): (usize, &usize)| -> Vec<u64> {
+            (0..length)
+                .map(|unit| contribution(rank, message, unit))
+                .collect()
+        };
+        let nothing = |(_, &length): (usize, &usize)| vec![NOTHING; length];
+        let messages = || problem.lengths.iter().enumerate();
+        let (input, result) = match problem.collective {
+            Collective::Broadcast { root } if root == rank => {
+                (Vec::new(), messages().map(own).collect())
+            }
+            Collective::Broadcast { .. } => (Vec::new(), messages().map(nothing).collect()),
+            Collective::AllBroadcast => {
+                let store = |(message, length)| {
+                    if message == rank {
+                        own((message, length))
+                    } else {
+                        nothing((message, length))
+                    }
+                };
+                (Vec::new(), messages().map(store).collect())
+            }
+            _ if problem.in_place => (Vec::new(), messages().map(own).collect()),
+            _ => (
+                messages().map(own).collect(),
+                messages().map(nothing).collect(),
+            ),
+        };
+        let scratch = vec![NOTHING; scratch];
+        let in_place = problem.in_place;
+        network.borrow_mut().memories.push(Memory {
+            result,
+            input,
+            scratch,
+            in_place,
+        });
+        Rank {
+            rank,
+            lengths: &problem.lengths,
+            in_place,
+            receives: HashMap::new(),
+            network,
+            counts: Counts {
+                rounds,
+                ..Counts::default()
+            },
+        }
+    }
+
+    /// Compares the result with a serial computation.
+    fn check(&self, problem: &Problem) -> Result<(), Failure> {
+        let network = self.network.borrow();
+        let sum = |message, unit| {
+            (0..problem.processes).fold(0u64, |sum, rank| {
+                sum.wrapping_add(contribution(rank, message, unit))
+            })
+        };
+        for (message, &length) in problem.lengths.iter().enumerate() {
+            for unit in 0..length {
+                let expected = match problem.collective {
+                    Collective::Broadcast { root } => contribution(root, message, unit),
+                    Collective::AllBroadcast => contribution(message, message, unit),
+                    Collective::Reduction { root } if root == self.rank => sum(message, unit),
+                    Collective::AllReduction if message == self.rank => sum(message, unit),
+                    _ => continue,
+                };
+                if network.memories[self.rank].result[message][unit] != expected {
+                    return Err(Failure::Wrong {
+                        rank: self.rank,
+                        message,
+                        unit,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Transport for Rank<'_> {
+    type Error = Failure;
+
+    fn length(&self, message: usize) -> usize {
+        self.lengths[message]
+    }
+
+    fn in_place(&self) -> bool {
+        self.in_place
+    }
+
+    fn start_send(
+        &mut self,
+        slot: usize,
+        to: usize,
+        place: Place,
+        length: usize,
+    ) -> Result<(), Failure> {
+        let mut network = self.network.borrow_mut();
+        network.steps += 1;
+        network.unfinished.insert((self.rank, slot), ());
+        let flight = Flight {
+            slot,
+            place,
+            length,
+        };
+        network
+            .in_flight
+            .entry((self.rank, to))
+            .or_default()
+            .push_back(flight);
+        self.counts.messages_sent += 1;
+        self.counts.sent += length;
+        Ok(())
+    }
+
+    fn start_receive(
+        &mut self,
+        slot: usize,
+        from: usize,
+        place: Place,
+        length: usize,
+    ) -> Result<(), Failure> {
+        self.receives.insert(slot, (from, place, length));
+        // What is received into must not be relied on from now on.
+        self.network.borrow_mut().memories[self.rank].write(place, &vec![NOTHING; length]);
+        Ok(())
+    }
+
+    fn finish_send(&mut self, slot: usize) -> Result<Progress, Failure> {
+        let unfinished = self
+            .network
+            .borrow()
+            .unfinished
+            .contains_key(&(self.rank, slot));
+        Ok(if unfinished {
+            Progress::Pending
+        } else {
+            Progress::Ready
+        })
+    }
+
+    fn finish_receive(&mut self, slot: usize) -> Result<Progress, Failure> {
+        let Some(&(from, place, expected)) = self.receives.get(&slot) else {
+            return Ok(Progress::Ready);
+        };
+        let mut network = self.network.borrow_mut();
+        let queue = network.in_flight.entry((from, self.rank)).or_default();
+        let Some(flight) = queue.pop_front() else {
+            return Ok(Progress::Pending);
+        };
+        if flight.length != expected {
+            return Err(Failure::Length {
+                rank: self.rank,
+                sent: flight.length,
+                expected,
+            });
+        }
+        let data = network.memories[from].read(flight.place, flight.length);
+        network.memories[self.rank].write(place, &data);
+        network.unfinished.remove(&(from, flight.slot));
+        network.steps += 1;
+        self.receives.remove(&slot);
+        self.counts.messages_received += 1;
+        self.counts.received += expected;
+        Ok(Progress::Ready)
+    }
+
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Failure> {
+        let memory = &mut self.network.borrow_mut().memories[self.rank];
+        let data = memory.read(from, length);
+        memory.write(to, &data);
+        self.counts.copied += length;
+        Ok(())
+    }
+
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Failure> {
+        let memory = &mut self.network.borrow_mut().memories[self.rank];
+        let mut data = memory.read(into, length);
+        for (into, from) in data.iter_mut().zip(memory.read(from, length)) {
+            *into = into.wrapping_add(from);
+        }
+        memory.write(into, &data);
+        self.counts.reduced += length;
+        Ok(())
+    }
+
+    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn arrived(&mut self, _: usize, _: usize, _: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+}

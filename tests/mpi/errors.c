@@ -1,0 +1,129 @@
+/*
+ * Invalid arguments: every call must return the error class that it returns natively, and call the
+ * communicator's own error handler as often. Prints the classes, to be compared between runs; by
+ * itself it checks only that there is an error, and that valid calls work afterwards. Left out is
+ * what Open MPI 4.1 or MPICH 4.0 itself does not notice, but crashes of.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "medley.h"
+
+static int handled;
+
+static void handler(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    handled++;
+}
+
+/* Errors that every rank makes, so that none is left waiting. */
+static void expect_error(int code, const char *call) {
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    check(class != MPI_SUCCESS, "%s succeeded", call);
+    check_digest(&class, sizeof class);
+    if (world_rank == 0) {
+        printf("class %d: %s\n", class, call);
+    }
+}
+
+#define EXPECT_ERROR(call) expect_error(call, #call)
+
+static void all_errors(MPI_Comm comm) {
+    const int p = world_size;
+    int *data = allocate(sizeof(int) * 1000 * (size_t)p), *out = allocate(4000 * (size_t)p);
+    int *counts = allocate(sizeof(int) * (size_t)p), *displs = allocate(sizeof(int) * (size_t)p);
+    for (int rank = 0; rank < p; rank++) {
+        counts[rank] = 1000;
+        displs[rank] = 1000 * rank;
+    }
+    MPI_Datatype uncommitted;
+    MPI_Type_contiguous(2, MPI_INT, &uncommitted);
+
+    EXPECT_ERROR(MPI_Bcast(data, 1000, MPI_INT, p, comm));
+    EXPECT_ERROR(MPI_Bcast(data, 1000, MPI_INT, -77, comm));
+    EXPECT_ERROR(MPI_Bcast(data, -1, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Bcast(data, 1000, MPI_DATATYPE_NULL, 0, comm));
+    EXPECT_ERROR(MPI_Bcast(data, 500, uncommitted, 0, comm));
+
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_SUM, p, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_SUM, -77, comm));
+#ifdef OPEN_MPI
+    EXPECT_ERROR(MPI_Reduce(data, out, -1, MPI_INT, MPI_SUM, 0, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, -1, MPI_INT, MPI_SUM, comm));
+#endif
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_OP_NULL, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_FLOAT, MPI_BXOR, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 500, uncommitted, MPI_SUM, 0, comm));
+
+    EXPECT_ERROR(MPI_Allgather(data, -1, MPI_INT, out, 1000, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, MPI_INT, out, -1, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, MPI_DATATYPE_NULL, out, 1000, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, MPI_INT, out, 1000, MPI_DATATYPE_NULL, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, MPI_INT, MPI_IN_PLACE, 1000, MPI_INT, comm));
+
+    EXPECT_ERROR(MPI_Allgatherv(data, -1, MPI_INT, out, counts, displs, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgatherv(data, 1000, MPI_DATATYPE_NULL, out, counts, displs, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgatherv(data, 1000, MPI_INT, out, counts, displs, MPI_DATATYPE_NULL, comm));
+    counts[p - 1] = -1;
+#ifndef OPEN_MPI
+    EXPECT_ERROR(MPI_Allgatherv(data, 1000, MPI_INT, out, counts, displs, MPI_INT, comm));
+#endif
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, counts, MPI_INT, MPI_SUM, comm));
+    counts[p - 1] = 1000;
+
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, counts, MPI_DATATYPE_NULL, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, counts, MPI_INT, MPI_OP_NULL, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, counts, MPI_DOUBLE, MPI_BAND, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1000, MPI_INT, MPI_OP_NULL, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1000, MPI_DOUBLE, MPI_BAND, comm));
+
+    MPI_Type_free(&uncommitted);
+    free(data);
+    free(out);
+    free(counts);
+    free(displs);
+}
+
+/* Raised on MPI_COMM_WORLD, for want of a communicator. */
+static void null_communicator(void) {
+    int data[10] = {0}, out[10];
+    EXPECT_ERROR(MPI_Bcast(data, 10, MPI_INT, 0, MPI_COMM_NULL));
+    EXPECT_ERROR(MPI_Reduce(data, out, 10, MPI_INT, MPI_SUM, 0, MPI_COMM_NULL));
+#ifndef OPEN_MPI
+    EXPECT_ERROR(MPI_Allgather(data, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL));
+#endif
+    EXPECT_ERROR(MPI_Allgatherv(data, 1, MPI_INT, out, data, data, MPI_INT, MPI_COMM_NULL));
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, data, MPI_INT, MPI_SUM, MPI_COMM_NULL));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
+}
+
+int main(int argc, char **argv) {
+    check_begin(&argc, &argv, "errors", MPI_THREAD_SINGLE);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check_case("on a communicator not used before");
+    all_errors(MPI_COMM_WORLD);
+    null_communicator();
+    medley(MPI_COMM_WORLD, 1000);
+    check_case("on a communicator already used");
+    all_errors(MPI_COMM_WORLD);
+    medley(MPI_COMM_WORLD, 1000);
+
+    MPI_Comm dup;
+    MPI_Errhandler own;
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Comm_create_errhandler(handler, &own);
+    MPI_Comm_set_errhandler(dup, own);
+    check_case("with the program's own handler");
+    medley(dup, 1000);
+    check(handled == 0, "the handler ran %d times without an error", handled);
+    all_errors(dup);
+    check(handled > 0, "the handler did not run");
+    check_digest(&handled, sizeof handled);
+    MPI_Errhandler_free(&own);
+    MPI_Comm_free(&dup);
+    return check_end();
+}

@@ -1,0 +1,166 @@
+"""Runs MPI programs: natively or under the library, with a time-out that leaves nothing behind."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import uuid
+
+# What the MPI itself gets wrong is kept out of the way of *native* runs, which are only there to be
+# compared with. The preloaded runs have none of this.
+#
+# Open MPI 4.1 chooses the algorithm of MPI_Allgatherv by the size of the send type, which may
+# differ between the ranks, so that they wait for each other for ever: the algorithm is fixed.
+# MPICH 4.0 crashes in MPI_Reduce in place at a root other than 0 on one node (its issue 6540), and
+# in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off.
+NATIVE_ENVIRONMENT = {
+    "openmpi": {
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_coll_tuned_allgatherv_algorithm": "3",
+    },
+    "mpich": {
+        "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
+        "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
+    },
+}
+
+# More processes than processors, as root if need be, and without remarks on the network.
+ENVIRONMENT = {
+    "openmpi": {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_btl_base_warn_component_unused": "0",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+    },
+    "mpich": {},
+}
+
+
+@dataclasses.dataclass
+class Run:
+    """A finished run."""
+
+    command: list
+    status: int | None  # None: it was killed at the time-out
+    stdout: str
+    stderr: str
+    seconds: float
+    report: dict | None = None
+
+    def describe(self):
+        """What a failed test shows."""
+        ended = "ran into the time-out" if self.status is None else f"ended with {self.status}"
+        return "\n".join(
+            [
+                f"{' '.join(map(str, self.command))}",
+                f"{ended} after {self.seconds:.1f} s",
+                f"--- stdout (its end)\n{self.stdout[-2000:]}",
+                f"--- stderr (its end)\n{self.stderr[-4000:]}",
+            ]
+        )
+
+    def expect_success(self):
+        assert self.status == 0, self.describe()
+        return self
+
+    def with_report(self, file):
+        """With the report that the run left in a file, if it did."""
+        path = pathlib.Path(file)
+        report = json.loads(path.read_text()) if path.is_file() else None
+        return dataclasses.replace(self, report=report)
+
+    def rows(self):
+        assert self.report is not None, "there is no report\n" + self.describe()
+        return self.report["operations"]
+
+    def outcomes(self, operation):
+        """Calls of one operation by what became of them: {"circulant": 3, "small": 2}."""
+        return {
+            row.get("reason", row["algorithm"]): row["calls"]
+            for row in self.rows()
+            if row["operation"] == operation
+        }
+
+    def all_outcomes(self):
+        operations = {row["operation"] for row in self.rows()}
+        return {operation: self.outcomes(operation) for operation in operations}
+
+
+@dataclasses.dataclass
+class Mpi:
+    """An MPI, and what was built for it."""
+
+    family: str  # "openmpi" or "mpich"
+    mpirun: str
+    build: pathlib.Path  # holds libcirculant.so, tests/, venv/
+
+    @property
+    def library(self):
+        return self.build / "libcirculant.so"
+
+    def program(self, name):
+        return self.build / "tests" / name
+
+    def native(self, processes, command, **options):
+        return self.run(processes, command, environment=NATIVE_ENVIRONMENT[self.family], **options)
+
+    def preloaded(self, processes, command, report, settings=None, **options):
+        """Under the library; the report is written to the file `report` and read from it."""
+        environment = {"CIRCULANT_REPORT": str(report)}
+        for name, value in (settings or {}).items():
+            environment[f"CIRCULANT_{name}"] = str(value)
+        run = self.run(processes, command, self.library, environment, **options)
+        return run.with_report(report)
+
+    def run(self, processes, command, library=None, environment=None, timeout=120):
+        preload = [self.build / "tests" / "libyield.so"]
+        preload += [library] if library else []
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
+        environment = {**inherited, **ENVIRONMENT[self.family], **(environment or {})}
+        environment["LD_PRELOAD"] = " ".join(map(str, preload))
+        command = [self.mpirun, "-n", str(processes), *map(str, command)]
+        return finish(command, environment, timeout)
+
+
+def finish(command, environment, timeout):
+    """Runs a command to its end or to its time-out."""
+    start = time.monotonic()
+    mark = f"{MARK}={uuid.uuid4()}"
+    process = subprocess.Popen(
+        command,
+        env={**environment, **dict([mark.split("=")])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        end_marked(mark.encode())
+        stdout, stderr = process.communicate()
+        status = None
+    return Run(command, status, stdout, stderr, time.monotonic() - start)
+
+
+# Launchers give the ranks process groups and sessions of their own, but pass the environment on.
+MARK = "MPI_TEST_RUN"
+
+
+def end_marked(mark):
+    """Ends every process with this in its environment: mpirun, its helpers, the ranks."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), number)
+            except (FileNotFoundError, PermissionError, ProcessLookupError):
+                pass  # it ended meanwhile, or is another user's
+        time.sleep(1)

@@ -1,0 +1,122 @@
+#include "medley.h"
+
+#include <stdlib.h>
+
+#include "calls.h"
+#include "check.h"
+#include "reduction.h"
+
+struct medley {
+    MPI_Comm comm;
+    int rank, size;
+    int items;
+};
+
+/* A number in [0, bound), the same on all ranks. */
+static int agreed(uint64_t what, int bound) {
+    return (int)(mix(check_iteration(), what, 0, 5) % (uint64_t)bound);
+}
+
+static void one_bcast(const struct medley *m, const struct layout *ints) {
+    int root = agreed(1, m->size), items = 1 + agreed(2, m->items);
+    unsigned char *data = stream(root, (size_t)items * sizeof(int));
+    struct buffer buffer = buffer_new(ints, items);
+    if (m->rank == root) {
+        buffer_input(&buffer, 0, items, data);
+    } else {
+        buffer_expect(&buffer, 0, items, data);
+    }
+    bcast(buffer.origin, items, MPI_INT, root, m->comm);
+    buffer_check(&buffer, "bcast");
+    free(data);
+}
+
+static void one_reduce(const struct medley *m, const struct reduction *sum) {
+    int root = agreed(3, m->size), items = 1 + agreed(4, m->items);
+    void *input = reduction_input(sum, m->rank, m->size, 0, items);
+    void *result = reduction_result(sum, m->size, 0, items);
+    struct buffer send = buffer_new(&sum->layout, items), receive = buffer_new(&sum->layout, items);
+    buffer_input(&send, 0, items, input);
+    if (m->rank == root) {
+        buffer_expect(&receive, 0, items, result);
+    }
+    reduce(send.origin, receive.origin, items, MPI_INT, MPI_SUM, root, m->comm);
+    buffer_check(&send, "reduce: send buffer");
+    buffer_check(&receive, "reduce: receive buffer");
+    free(input);
+    free(result);
+}
+
+/* With counts, through MPI_Allgatherv (each rank one item more than the rank before). */
+static void one_allgather(const struct medley *m, const struct layout *ints, bool counts) {
+    int items = 1 + agreed(5, m->items), more = counts ? 1 : 0;
+    MPI_Count *count = allocate(sizeof(MPI_Count) * (size_t)m->size);
+    MPI_Aint *displacement = allocate(sizeof(MPI_Aint) * (size_t)m->size);
+    MPI_Count total = 0;
+    for (int rank = 0; rank < m->size; rank++) {
+        count[rank] = items + more * rank;
+        displacement[rank] = (MPI_Aint)total;
+        total += count[rank];
+    }
+    struct buffer send = buffer_new(ints, count[m->rank]), receive = buffer_new(ints, total);
+    for (int rank = 0; rank < m->size; rank++) {
+        unsigned char *data = stream(rank, (size_t)count[rank] * sizeof(int));
+        buffer_expect(&receive, displacement[rank], count[rank], data);
+        if (rank == m->rank) {
+            buffer_input(&send, 0, count[rank], data);
+        }
+        free(data);
+    }
+    if (counts) {
+        allgatherv(send.origin, count[m->rank], MPI_INT, receive.origin, count, displacement,
+                   MPI_INT, m->comm);
+    } else {
+        allgather(send.origin, items, MPI_INT, receive.origin, items, MPI_INT, m->comm);
+    }
+    buffer_check(&send, "allgather: send buffer");
+    buffer_check(&receive, "allgather: receive buffer");
+    free(count);
+    free(displacement);
+}
+
+/* With counts, through MPI_Reduce_scatter (each rank one item more than the rank before). */
+static void one_reduce_scatter(const struct medley *m, const struct reduction *sum, bool counts) {
+    int items = 1 + agreed(6, m->items), more = counts ? 1 : 0;
+    MPI_Count *count = allocate(sizeof(MPI_Count) * (size_t)m->size);
+    MPI_Count total = 0, first = 0;
+    for (int rank = 0; rank < m->size; rank++) {
+        count[rank] = items + more * rank;
+        first += rank < m->rank ? count[rank] : 0;
+        total += count[rank];
+    }
+    void *input = reduction_input(sum, m->rank, m->size, 0, total);
+    void *result = reduction_result(sum, m->size, first, count[m->rank]);
+    struct buffer send = buffer_new(&sum->layout, total);
+    struct buffer receive = buffer_new(&sum->layout, count[m->rank]);
+    buffer_input(&send, 0, total, input);
+    buffer_expect(&receive, 0, count[m->rank], result);
+    if (counts) {
+        reduce_scatter(send.origin, receive.origin, count, MPI_INT, MPI_SUM, m->comm);
+    } else {
+        reduce_scatter_block(send.origin, receive.origin, items, MPI_INT, MPI_SUM, m->comm);
+    }
+    buffer_check(&send, "reduce_scatter: send buffer");
+    buffer_check(&receive, "reduce_scatter: receive buffer");
+    free(count);
+    free(input);
+    free(result);
+}
+
+void medley(MPI_Comm comm, int items) {
+    struct medley m = {.comm = comm, .items = items};
+    struct layout ints = layout_basic("int", MPI_INT, sizeof(int));
+    struct reduction sum = reduction_int_sum();
+    MPI_Comm_rank(comm, &m.rank);
+    MPI_Comm_size(comm, &m.size);
+    one_bcast(&m, &ints);
+    one_allgather(&m, &ints, false);
+    one_reduce(&m, &sum);
+    one_reduce_scatter(&m, &sum, true);
+    one_allgather(&m, &ints, true);
+    one_reduce_scatter(&m, &sum, false);
+}

@@ -1,0 +1,10 @@
+/* One call of each of the six operations, with results checked, on any intra-communicator. */
+#ifndef MEDLEY_H
+#define MEDLEY_H
+
+#include <mpi.h>
+
+/* Data and sizes (up to `items` ints a rank) are those of the current case and color. */
+void medley(MPI_Comm comm, int items);
+
+#endif

@@ -1,0 +1,33 @@
+"""More than 2^31 bytes in one call."""
+
+import pytest
+
+GIB = 1 << 30
+CASES = {"bcast": "bcast", "allgatherv": "allgatherv", "reduce": "reduce"}
+
+
+def available_memory():
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        (line,) = (line for line in lines if line.startswith("MemAvailable"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.xdist_group("huge")  # one at a time
+@pytest.mark.parametrize("case", CASES)
+def test_huge(mpi, report, case):
+    if available_memory() < 7 * GIB:
+        pytest.skip("needs 7 GiB of memory")
+    run = mpi.preloaded(2, [mpi.program("huge"), case], report, {"FORCE": 1}, timeout=300)
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {CASES[case]: {"circulant": 1}}
+    assert sum(row["bytes"] for row in run.rows()) > 1 << 31
+
+
+@pytest.mark.parametrize("processes", [2, 5])
+def test_sparse(mpi, report, processes):
+    """Offsets beyond 2^31 bytes within datatypes and displacements."""
+    run = mpi.preloaded(processes, [mpi.program("huge"), "sparse"], report, {"FORCE": 1})
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {"bcast": {"circulant": 1}, "allgatherv": {"circulant": 1}}

@@ -1,0 +1,199 @@
+"""The self-checking programs, natively and under the library.
+
+Each test runs a program under the library with CIRCULANT_FORCE=1 and compares three things: the
+program's own verdict, the digest of all its results with that of a native run, and its own count
+of calls, by what should have become of them, with the library's report. A library that does
+nothing fails the third.
+"""
+
+import re
+
+import pytest
+
+OPERATIONS = [
+    "bcast",
+    "reduce",
+    "allgather",
+    "allgatherv",
+    "reduce_scatter_block",
+    "reduce_scatter",
+]
+ROOTED = {"bcast", "reduce"}
+
+# Between them: powers of two, one more and one less, primes, and one communicator that is alone.
+PROCESSES = [1, 2, 3, 4, 5, 7, 8, 11, 16, 33]
+
+# Settings by which the plans differ: few blocks, more blocks than bytes, blocks of odd sizes, no
+# overlap, and much; each for numbers of processes with and without complete binary structure.
+VARIANTS = {
+    "one-block": {"BLOCKS": 1},
+    "three-blocks": {"BLOCKS": 3},
+    "17-blocks": {"BLOCKS": 17},
+    "block-of-1000": {"BLOCK_SIZE": 1000},
+    "block-of-64K-one-at-a-time": {"BLOCK_SIZE": "64K", "WINDOW": 1, "SENDS": 1},
+    "wide-window": {"BLOCKS": 40, "WINDOW": 16, "SENDS": 8},
+    "eager": {"BLOCKS": 9, "PACING": "eager"},
+    "one-root-kept": {"ROOTS": 1},
+}
+VARIANT_PROCESSES = [3, 8]
+
+# Programs that are not about one operation, and where they are worth running.
+OTHERS = {
+    "attributes": [1, 2, 5],
+    "communicators": [1, 2, 3, 5, 8, 16],
+    "intercommunicators": [2, 3, 5, 8],
+    "pending": [1, 2, 3, 5, 8, 16],
+    "threads": [1, 2, 3, 5],
+}
+# What is demanded of the library, but not of the MPI.
+ARGUMENTS = {
+    program + suffix: ["keep"]
+    for program in ("reduce_scatter", "reduce_scatter_block")
+    for suffix in ("", "_c")
+}
+
+LARGE_COUNT_PROCESSES = [1, 2, 5]
+
+
+def cases():
+    for program in OPERATIONS:
+        for processes in PROCESSES:
+            yield program, processes, "default"
+        for variant in VARIANTS:
+            for processes in VARIANT_PROCESSES:
+                yield program, processes, variant
+    for program, counts in OTHERS.items():
+        for processes in counts:
+            yield program, processes, "default"
+
+
+def grouped(program, processes, *rest):
+    """One test case; those with the same native run go to the same worker."""
+    group = pytest.mark.xdist_group(f"{program}-{processes}")
+    name = "-".join(map(str, (program, processes, *rest)))
+    return pytest.param(program, processes, *rest, marks=group, id=name)
+
+
+def counted(stdout):
+    """The calls that the program says it made: {operation: {outcome: calls}}."""
+    lines = re.findall(r"^calls (\w+) (.*)$", stdout, re.MULTILINE)
+    return {
+        operation: {name: int(n) for name, n in (pair.split("=") for pair in outcomes.split())}
+        for operation, outcomes in lines
+    }
+
+
+def digest(run):
+    found = re.search(r"processes=(\d+) .*failures=0 digest=(\w+)", run.stdout)
+    assert found, run.describe()
+    return found.groups()
+
+
+def compare(run, native):
+    run.expect_success()
+    assert run.stderr == "", run.describe()
+    assert digest(run) == digest(native), run.describe()
+    run.rows()
+    assert run.report["processes"] == int(digest(run)[0])
+    assert run.report["rank"] == 0
+
+
+@pytest.mark.parametrize("program, processes, variant", [grouped(*case) for case in cases()])
+def test_program(mpi, native_run, report, program, processes, variant):
+    native = native_run(program, processes)
+    settings = {"FORCE": 1, **VARIANTS.get(variant, {})}
+    command = [mpi.program(program), *ARGUMENTS.get(program, [])]
+    run = mpi.preloaded(processes, command, report, settings)
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_invalid_arguments(mpi, native_run, report, processes):
+    """Every invalid call gets the error class that it gets natively, and the program goes on."""
+    native = native_run("errors", processes)
+    run = mpi.preloaded(processes, [mpi.program("errors")], report, {"FORCE": 1})
+    compare(run, native)
+    assert classes(run) and classes(run) == classes(native)
+    for operation, of in run.all_outcomes().items():
+        assert of["arguments"] > 0
+        assert of.get("circulant", 0) == counted(run.stdout)[operation].get("circulant", 0)
+        assert set(of) <= {"arguments", "circulant", "one_process"}
+
+
+def classes(run):
+    return re.findall("^class .*", run.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "program, processes",
+    [
+        grouped(f"{program}_c", processes)
+        for program in OPERATIONS
+        for processes in LARGE_COUNT_PROCESSES
+    ],
+)
+def test_large_count_functions(mpi, native_run, report, program, processes):
+    if not mpi.program(program).exists():
+        pytest.skip("this MPI has no large-count functions")
+    native = native_run(program, processes)
+    command = [mpi.program(program), *ARGUMENTS.get(program, [])]
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_calls_in_finalize(mpi, native_run, report, processes):
+    """Calls that a program makes in MPI_Finalize work; the report may be written already."""
+    native = native_run("finalize", processes)
+    run = mpi.preloaded(processes, [mpi.program("finalize")], report, {"FORCE": 1})
+    compare(run, native)
+    outcome = "circulant" if processes > 1 else "one_process"
+    for operation in OPERATIONS:
+        assert run.outcomes(operation) in ({outcome: 1}, {outcome: 2})
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_sessions(mpi, processes):
+    """A program of MPI-4 sessions, without MPI_COMM_WORLD. No report: nothing says when it ends."""
+    if mpi.family == "openmpi":
+        pytest.skip("Open MPI 4.1 has no sessions")
+    native = mpi.native(processes, [mpi.program("sessions")]).expect_success()
+    settings = {"CIRCULANT_FORCE": "1"}
+    run = mpi.run(processes, [mpi.program("sessions")], mpi.library, settings).expect_success()
+    assert digest(run) == digest(native)
+    assert run.stderr == "", run.describe()
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_out_of_communicators(mpi, native_run, report, processes):
+    """Where no private communicator may be made any more, calls go native and work: the library
+    leaves MPICH's some 2,000 context ids to the program, and keeps to the same bound everywhere."""
+    native = native_run("exhaustion", processes)
+    run = mpi.preloaded(processes, [mpi.program("exhaustion")], report, {"FORCE": 1})
+    compare(run, native)
+    made = counted(run.stdout)
+    for operation, outcomes in run.all_outcomes().items():
+        assert outcomes["circulant"] > 500
+        assert set(outcomes) <= {"circulant", "no_communicator"}
+        assert sum(outcomes.values()) == made[operation]["circulant"]
+        assert outcomes["no_communicator"] > 0
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_rounds_and_blocks(mpi, report, operation):
+    """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""
+    processes, blocks, calls = 5, 7, 3
+    run = mpi.preloaded(
+        processes,
+        [mpi.program("sequence"), f"{operation}:100000x{calls}"],
+        report,
+        {"FORCE": 1, "BLOCKS": blocks},
+    ).expect_success()
+    (row,) = run.rows()
+    assert row["calls"] == calls
+    assert row["bytes"] == calls * 100000
+    assert row["blocks"] == calls * blocks
+    assert row["rounds"] == calls * (blocks - 1 + 3)
+    assert row["seconds"] > 0

@@ -1,0 +1,183 @@
+"""The environment variables, seen from a program's side."""
+
+import json
+import re
+
+import pytest
+
+OPERATIONS = [
+    "bcast",
+    "reduce",
+    "allgather",
+    "allgatherv",
+    "reduce_scatter_block",
+    "reduce_scatter",
+]
+EACH_ONCE = [f"{operation}:40000" for operation in OPERATIONS]
+
+
+@pytest.fixture
+def sequence(mpi, report):
+    """sequence(settings, *calls): a successful preloaded run of these calls."""
+
+    def run(settings, *calls, processes=3, wrapper=()):
+        command = [*wrapper, mpi.program("sequence"), *calls]
+        run = mpi.preloaded(processes, command, report, settings).expect_success()
+        assert "failures=0" in run.stdout, run.describe()
+        return run
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "name, value, accepted",
+    [
+        ("BLOCKS", "0", "from 1 to"),
+        ("BLOCK_SIZE", "1Q", "K, M or G"),
+        ("F", "fast", "decimal number"),
+        ("WINDOW", "-3", "from 1 to"),
+        ("BCAST", "quick", "auto, native or circulant"),
+        ("REDUCE_SCATTER_BLOCK", "1", "auto, native or circulant"),
+        ("PACING", "slow", "synchronous or eager"),
+        ("TRACE", "yes", "0 or 1"),
+    ],
+)
+def test_unreadable_value(sequence, name, value, accepted):
+    run = sequence({"FORCE": 1, name: value}, *EACH_ONCE)
+    (line,) = run.stderr.splitlines()
+    assert f"CIRCULANT_{name}" in line
+    assert value in line
+    assert accepted in line
+    assert run.outcomes("bcast") == {"circulant": 1}
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("BLOKS", "CIRCULANT_BLOCKS"),
+        ("MINBYTES", "CIRCULANT_MIN_BYTES"),
+        ("BCAST_BLOCKS_SIZE", "CIRCULANT_BCAST_BLOCK_SIZE"),
+    ],
+)
+def test_unknown_variable(sequence, name, nearest):
+    run = sequence({"FORCE": 1, name: "7"}, *EACH_ONCE)
+    (line,) = run.stderr.splitlines()
+    assert f"CIRCULANT_{name}" in line
+    assert line.rstrip(".").endswith(nearest)
+    assert run.outcomes("bcast") == {"circulant": 1}
+
+
+def test_disable(sequence):
+    run = sequence({"DISABLE": 1, "FORCE": 1}, *EACH_ONCE)
+    assert run.all_outcomes() == {operation: {"disabled": 1} for operation in OPERATIONS}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operation_switched_off(sequence, operation):
+    run = sequence({"FORCE": 1, operation.upper(): "native"}, *EACH_ONCE)
+    expected = {other: {"circulant": 1} for other in OPERATIONS}
+    expected[operation] = {"chosen": 1}
+    assert run.all_outcomes() == expected
+
+
+def test_least_size(sequence):
+    settings = {"MIN_BYTES": 1000, "BCAST": "circulant"}
+    run = sequence(settings, "bcast:996x2", "bcast:1000x3", "reduce:996")
+    assert run.outcomes("bcast") == {"small": 2, "circulant": 3}
+    assert run.outcomes("reduce") == {"small": 1}
+
+
+def test_force_overrides_least_size(sequence):
+    run = sequence({"MIN_BYTES": "1M", "FORCE": 1}, "bcast:4")
+    assert run.outcomes("bcast") == {"circulant": 1}
+
+
+def test_default_does_no_harm(sequence):
+    """On one node, calls stay with the MPI library; small ones anywhere."""
+    run = sequence({}, "bcast:8x5", "bcast:4000000x2")
+    assert run.outcomes("bcast") == {"small": 5, "one_node": 2}
+    assert run.stderr == ""
+
+
+def test_no_scratch(sequence):
+    """What can do without scratch does; what cannot goes native, on all ranks."""
+    run = sequence(
+        {"FORCE": 1, "SCRATCH_MAX": 0}, "bcast:40000", "bcast-vector:40000x3", "reduce:40000"
+    )
+    assert run.outcomes("bcast") == {"circulant": 1, "scratch": 3}
+    assert run.outcomes("reduce") == {"scratch": 1}
+
+
+def test_little_scratch(sequence):
+    """The bound is on each communicator: smaller calls are still ours after one that was too large."""
+    settings = {"FORCE": 1, "SCRATCH_MAX": "8K", "BLOCK_SIZE": "2G"}
+    run = sequence(settings, "reduce:400", "reduce:400000", "reduce:400", "reduce-vector:4000000")
+    assert run.outcomes("reduce") == {"circulant": 2, "scratch": 2}
+
+
+def test_trace(sequence):
+    run = sequence({"FORCE": 1, "TRACE": 1}, "bcast:40000x3", "reduce:4")
+    lines = run.stderr.splitlines()
+    assert len(lines) == 4, run.describe()
+    for number, line in enumerate(lines[:3], start=1):
+        assert re.search(rf"bcast #{number} 40000 B p=3 root={number - 1} -> circulant n=\d+", line)
+    assert re.search(r"reduce #1 4 B p=3 root=0 -> circulant n=1 ", lines[3])
+
+
+def test_verbose(sequence):
+    run = sequence({"FORCE": 1, "VERBOSE": 1, "BLOCKS": 7}, "bcast:40000")
+    assert re.search(r"CIRCULANT_BLOCKS=7\b.*[Ee]nvironment", run.stderr), run.describe()
+    assert re.search(r"CIRCULANT_WINDOW=\d+ .*[Dd]efault", run.stderr), run.describe()
+    assert len([line for line in run.stderr.splitlines() if "CIRCULANT_BLOCKS=" in line]) == 1
+
+
+def test_settings_in_report(sequence):
+    run = sequence({"FORCE": 1, "BCAST_BLOCKS": 5}, "bcast:40000")
+    assert run.report["settings"]["CIRCULANT_FORCE"] == "1"
+    assert run.report["settings"]["CIRCULANT_BCAST_BLOCKS"] == "5"
+    assert run.rows()[0]["blocks"] == 5
+
+
+def test_report_of_no_calls(sequence):
+    assert sequence({}).rows() == []
+
+
+def test_report_on_stderr(sequence, report):
+    run = sequence({"FORCE": 1, "REPORT": "stderr"}, *EACH_ONCE)
+    assert not report.exists()
+    lines = run.stderr.splitlines()
+    assert lines and all(line.startswith("circulant: ") for line in lines), run.describe()
+    for operation in OPERATIONS:
+        assert len([line for line in lines if re.search(rf"\b{operation} +circulant\b", line)]) == 1
+
+
+def test_report_of_every_process(sequence, tmp_path):
+    sequence({"FORCE": 1, "REPORT": tmp_path / "rank-%r.json"}, "bcast:40000x4", processes=3)
+    for rank in range(3):
+        report = json.loads((tmp_path / f"rank-{rank}.json").read_text())
+        assert report["rank"] == rank
+        assert [row["calls"] for row in report["operations"]] == [4]
+
+
+def test_unwritable_report(sequence, tmp_path):
+    path = tmp_path / "missing" / "report.json"
+    run = sequence({"FORCE": 1, "REPORT": path}, *EACH_ONCE)
+    (line,) = run.stderr.splitlines()
+    assert str(path) in line
+
+
+def test_settings_that_differ_between_ranks(sequence, mpi):
+    """Rank 0's count: here the others would send other blocks, or nothing, or go native."""
+    differ = (
+        "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; "
+        "case $rank in "
+        "0) export CIRCULANT_FORCE=1 CIRCULANT_BLOCKS=7;; "
+        "1) export CIRCULANT_DISABLE=1 CIRCULANT_BLOCKS=2;; "
+        "2) export CIRCULANT_BCAST=native CIRCULANT_MIN_BYTES=1G CIRCULANT_PACING=eager;; "
+        "3) export CIRCULANT_FORCE=0 CIRCULANT_SCRATCH_MAX=0 CIRCULANT_BLOCK_SIZE=nonsense;; "
+        'esac; exec "$0" "$@"'
+    )
+    run = sequence({}, *EACH_ONCE, processes=5, wrapper=["sh", "-c", differ])
+    assert run.all_outcomes() == {operation: {"circulant": 1} for operation in OPERATIONS}
+    assert {row["blocks"] for row in run.rows()} == {7}
+    assert run.stderr == "", run.describe()

@@ -1,0 +1,245 @@
+//! The schedules against the paper's tables, the four conditions, the paper's own algorithms, and a
+//! simulated broadcast.
+
+#[path = "schedule/oracle.rs"]
+mod oracle;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use circulant::schedule::{
+    Counts, MAX_Q, Skips, Table, receive_schedule, receive_schedule_with, schedules, send_schedule,
+    send_schedule_with,
+};
+use oracle::{Paper, Whole};
+
+const EXHAUSTIVE: usize = 5000;
+
+/// The library's schedules of one process, computed in each way that there is.
+fn of_process(skips: &Skips, r: usize) -> (Vec<i64>, Vec<i64>) {
+    let q = skips.q();
+    let [mut recv, mut send, mut recv_too, mut send_too] = [[0; MAX_Q]; 4];
+    receive_schedule(skips, r, &mut recv[..q]);
+    send_schedule(skips, r, &mut send[..q]);
+    schedules(skips, r, &mut recv_too[..q], &mut send_too[..q]);
+    assert_eq!(
+        (recv, send),
+        (recv_too, send_too),
+        "p = {}, r = {r}",
+        skips.processes()
+    );
+    let wide = |entries: &[i8]| entries.iter().copied().map(i64::from).collect();
+    (wide(&recv[..q]), wide(&send[..q]))
+}
+
+fn of_all(p: usize) -> (Whole, Whole) {
+    let skips = Skips::new(p);
+    (0..p).map(|r| of_process(&skips, r)).unzip()
+}
+
+/// Runs `check` for all p in `range` on all cores, the large ones first.
+fn for_each_p(range: std::ops::RangeInclusive<usize>, check: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(*range.end());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                loop {
+                    let p = next.fetch_sub(1, Relaxed);
+                    if !range.contains(&p) {
+                        break;
+                    }
+                    check(p);
+                }
+            });
+        }
+    });
+}
+
+fn golden(text: &str) -> Vec<(String, Vec<i64>)> {
+    let row = |line: &str| {
+        let (name, cells) = line.split_once(':').unwrap_or_default();
+        let cells = cells
+            .split_whitespace()
+            .filter_map(|cell| cell.parse().ok());
+        (name.to_owned(), cells.collect())
+    };
+    text.lines().map(row).collect()
+}
+
+fn agrees_with(table: &str) {
+    let rows = golden(table);
+    let p = rows[0].1.len();
+    let skips = Skips::new(p);
+    let (recv, send) = of_all(p);
+    let column = |whole: &Whole, k: usize| whole.iter().map(|entries| entries[k]).collect();
+    let mut expected = vec![
+        ("r".to_owned(), (0..p as i64).collect()),
+        (
+            "b".to_owned(),
+            (0..p).map(|r| skips.baseblock(r) as i64).collect(),
+        ),
+    ];
+    for (name, whole) in [("recvblock", &recv), ("sendblock", &send)] {
+        expected.extend((0..skips.q()).map(|k| (format!("{name}[{k}]"), column(whole, k))));
+    }
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn table_1_of_the_paper() {
+    agrees_with(include_str!("schedule/table1.txt"));
+}
+
+#[test]
+fn table_2_of_the_paper() {
+    agrees_with(include_str!("schedule/table2.txt"));
+}
+
+#[test]
+fn table_3_of_the_paper() {
+    agrees_with(include_str!("schedule/table3.txt"));
+}
+
+#[test]
+fn one_process_has_empty_schedules() {
+    let skips = Skips::new(1);
+    assert_eq!(
+        (skips.processes(), skips.q(), skips.baseblock(0)),
+        (1, 0, 0)
+    );
+    assert_eq!(of_process(&skips, 0), (vec![], vec![]));
+    let table = Table::new(&skips);
+    assert_eq!((table.processes(), table.q()), (1, 0));
+}
+
+/// For every p: the conditions, the paper's algorithms entry by entry, the table of all processes,
+/// and the bounds of Theorems 2 and 3, both for the paper's algorithms and for the library's.
+#[test]
+fn every_number_of_processes() {
+    for_each_p(1..=EXHAUSTIVE, |p| {
+        let (skips, mut paper) = (Skips::new(p), Paper::new(p));
+        assert_eq!(skips.as_slice(), paper.skip);
+        let (recv, send) = of_all(p);
+        assert_eq!(
+            oracle::violation(&paper.skip, &recv, &send),
+            None,
+            "p = {p}"
+        );
+        let table = Table::new(&skips);
+        for r in 0..p {
+            assert_eq!(skips.baseblock(r), paper.baseblock(r), "p = {p}, r = {r}");
+            assert_eq!(recv[r], paper.receive(r), "p = {p}, r = {r}");
+            assert!(
+                p == 1 || paper.calls < paper.q,
+                "p = {p}, r = {r}: {} calls",
+                paper.calls
+            );
+            assert_eq!(send[r], paper.send(r), "p = {p}, r = {r}");
+            assert!(
+                paper.violations <= 4,
+                "p = {p}, r = {r}: {}",
+                paper.violations
+            );
+            for (k, &block) in recv[r].iter().enumerate() {
+                assert_eq!(i64::from(table.receive(r, k)), block, "p = {p}, r = {r}");
+            }
+            within_bounds(&skips, r);
+        }
+    });
+}
+
+/// The library's counterparts of Theorem 2's recursive calls and Theorem 3's violations, and the
+/// total of both schedules in levels of a descent.
+fn within_bounds(skips: &Skips, r: usize) {
+    let (p, q) = (skips.processes(), skips.q());
+    let (mut receiving, mut sending) = (Counts::default(), Counts::default());
+    let mut entries = [0; MAX_Q];
+    receive_schedule_with(skips, r, &mut entries, &mut receiving);
+    send_schedule_with(skips, r, &mut entries, &mut sending);
+    let searched = receiving.contested + receiving.searches;
+    assert!(q == 0 || searched < q, "p = {p}, r = {r}: {receiving:?}");
+    assert!(sending.violations <= 4, "p = {p}, r = {r}: {sending:?}");
+    assert!(
+        receiving.levels == q && sending.levels <= 5 * q,
+        "p = {p}, r = {r}: {sending:?}"
+    );
+}
+
+/// Entry by entry the paper's algorithms, at p far beyond what can be exhausted.
+#[test]
+fn large_numbers_of_processes() {
+    let mut state = 0x2024_u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as usize % below
+    };
+    let mut sizes: Vec<usize> = (13..=24)
+        .flat_map(|e| [(1 << e) - 1, 1 << e, (1 << e) + 1])
+        .collect();
+    sizes.extend((0..1000).map(|_| 1 + random(1 << 24)));
+    sizes.extend((0..100).map(|_| 1 + random(1 << 40)));
+    sizes.push(1 << MAX_Q);
+    for p in sizes {
+        let (skips, mut paper) = (Skips::new(p), Paper::new(p));
+        let near = paper
+            .skip
+            .iter()
+            .flat_map(|&s| [s - 1, s, s + 1])
+            .filter(|&r| r < p);
+        let some = (0..50).map(|_| random(p));
+        for r in near.chain(some).collect::<Vec<_>>() {
+            assert_eq!(
+                of_process(&skips, r),
+                (paper.receive(r), paper.send(r)),
+                "p = {p}, r = {r}"
+            );
+            within_bounds(&skips, r);
+        }
+    }
+}
+
+#[test]
+fn twice_the_processes_by_observation_2() {
+    for p in 2..=300 {
+        assert_eq!(of_all(2 * p).0, oracle::doubled(&of_all(p).0), "p = {p}");
+    }
+}
+
+#[test]
+fn broadcast_of_n_blocks_in_n_minus_1_plus_q_rounds() {
+    for_each_p(2..=130, |p| {
+        let (recv, send) = of_all(p);
+        let skip = Paper::new(p).skip;
+        for n in (1..=10).chain([31, 32, 33]) {
+            assert!(
+                oracle::broadcast(&skip, &recv, &send, n),
+                "p = {p}, n = {n}"
+            );
+        }
+    });
+}
+
+/// The oracle itself: each condition is violated by a change of one entry, or of one on each side.
+#[test]
+fn the_conditions_can_fail() {
+    let skip = Paper::new(17).skip;
+    let (recv, send) = of_all(17);
+    let violated = |change: &dyn Fn(&mut Whole, &mut Whole)| {
+        let (mut recv, mut send) = (recv.clone(), send.clone());
+        change(&mut recv, &mut send);
+        oracle::violation(&skip, &recv, &send).map(|(condition, ..)| condition)
+    };
+    assert_eq!(violated(&|recv, _| recv[0][3] = -5), Some(1));
+    assert_eq!(violated(&|_, send| send[0][0] = -1), Some(2));
+    assert_eq!(
+        violated(&|recv, send| (recv[0][4], send[8][4]) = (-1, -1)),
+        Some(3)
+    );
+    assert_eq!(
+        violated(&|recv, send| (recv[6][0], send[5][0]) = (-3, -3)),
+        Some(4)
+    );
+    assert!(!oracle::broadcast(&skip, &recv, &recv, 7));
+}

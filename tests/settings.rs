@@ -1,0 +1,489 @@
+//! The settings as a user meets them: the variables of the environment, good and bad values, the
+//! complaints about them, the agreement between ranks, and that `docs/settings.md` is current.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, helpers included"
+)]
+
+use circulant::select::{
+    Description, ENCODED, Mode, Operation, OperationSettings, Origin, Pacing, Reason, Settings,
+    describe,
+};
+
+/// Reads `NAME=value` pairs, the names without their prefix.
+fn read(variables: &[&str]) -> (Settings, Vec<String>) {
+    Settings::read(variables.iter().map(|variable| {
+        let (name, value) = variable.split_once('=').unwrap();
+        (format!("CIRCULANT_{name}"), value.to_owned())
+    }))
+}
+
+/// The settings of one variable that must be accepted.
+fn accepted(variable: &str) -> Settings {
+    let (settings, complaints) = read(&[variable]);
+    assert_eq!(complaints, [""; 0], "{variable}");
+    settings
+}
+
+/// The complaint about one variable, which must leave the defaults in force.
+fn complaint(variable: &str) -> String {
+    let (settings, mut complaints) = read(&[variable]);
+    assert_eq!(complaints.len(), 1, "{variable} {complaints:?}");
+    assert_eq!(settings, Settings::default(), "{variable}");
+    complaints.remove(0)
+}
+
+/// The defaults, but for what `change` does, as if the variable `name` had done it.
+fn changed(name: &str, change: impl FnOnce(&mut Settings)) -> Settings {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    let name = format!("CIRCULANT_{name}");
+    let index = describe()
+        .position(|description| description.name == name)
+        .unwrap();
+    settings.from_environment = 1 << index;
+    settings
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let (settings, complaints) = read(&[]);
+    assert_eq!(complaints, [""; 0]);
+    let expected = Settings {
+        disable: false,
+        force: false,
+        min_bytes: 65_536,
+        blocks: None,
+        block_size: None,
+        f: 18.0,
+        g: 18.0,
+        window: 4,
+        sends: 2,
+        pacing: Pacing::Synchronous,
+        scratch_max: 67_108_864,
+        roots: 16,
+        trace: false,
+        verbose: false,
+        operations: [OperationSettings {
+            mode: Mode::Auto,
+            blocks: None,
+            block_size: None,
+            factor: None,
+        }; 6],
+        report: None,
+        from_environment: 0,
+    };
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn good_values_of_the_general_variables() {
+    type Change = fn(&mut Settings);
+    let cases: &[(&str, Change)] = &[
+        ("DISABLE=1", |s| s.disable = true),
+        ("DISABLE=0", |_| ()),
+        ("FORCE=1", |s| s.force = true),
+        ("TRACE=1", |s| s.trace = true),
+        ("VERBOSE=1", |s| s.verbose = true),
+        ("MIN_BYTES=0", |s| s.min_bytes = 0),
+        ("MIN_BYTES=1048576G", |s| s.min_bytes = 1 << 50),
+        ("BLOCKS=1", |s| s.blocks = Some(1)),
+        ("BLOCKS=1048576", |s| s.blocks = Some(1 << 20)),
+        ("BLOCK_SIZE=1", |s| s.block_size = Some(1)),
+        ("BLOCK_SIZE=24k", |s| s.block_size = Some(24 << 10)),
+        ("BLOCK_SIZE=3M", |s| s.block_size = Some(3 << 20)),
+        ("BLOCK_SIZE=1G", |s| s.block_size = Some(1 << 30)),
+        ("F=0.001", |s| s.f = 0.001),
+        ("F=12.5", |s| s.f = 12.5),
+        ("G=1e6", |s| s.g = 1e6),
+        ("WINDOW=1", |s| s.window = 1),
+        ("WINDOW= 64 ", |s| s.window = 64),
+        ("SENDS=64", |s| s.sends = 64),
+        ("PACING=eager", |s| s.pacing = Pacing::Eager),
+        ("PACING=synchronous", |_| ()),
+        ("SCRATCH_MAX=1G", |s| s.scratch_max = 1 << 30),
+        ("SCRATCH_MAX=0", |s| s.scratch_max = 0),
+        ("ROOTS=4096", |s| s.roots = 4096),
+    ];
+    for (variable, change) in cases {
+        let name = variable.split('=').next().unwrap();
+        assert_eq!(accepted(variable), changed(name, change), "{variable}");
+    }
+}
+
+#[test]
+fn good_values_of_each_operations_variables() {
+    for operation in Operation::ALL {
+        let name = operation.name().to_uppercase();
+        let factor = if operation.is_rooted() { "F" } else { "G" };
+        let own = |variable: String| accepted(&variable).operations;
+        let with = |settings: OperationSettings| {
+            let mut operations = [OperationSettings::default(); 6];
+            operations[operation as usize] = settings;
+            operations
+        };
+        let default = OperationSettings::default();
+        for (mode, value) in [
+            (Mode::Auto, "auto"),
+            (Mode::Native, "native"),
+            (Mode::Circulant, "circulant"),
+        ] {
+            assert_eq!(
+                own(format!("{name}={value}")),
+                with(OperationSettings { mode, ..default })
+            );
+        }
+        assert_eq!(
+            own(format!("{name}_BLOCKS=7")),
+            with(OperationSettings {
+                blocks: Some(7),
+                ..default
+            })
+        );
+        assert_eq!(
+            own(format!("{name}_BLOCK_SIZE=16K")),
+            with(OperationSettings {
+                block_size: Some(16384),
+                ..default
+            })
+        );
+        assert_eq!(
+            own(format!("{name}_{factor}=2.5")),
+            with(OperationSettings {
+                factor: Some(2.5),
+                ..default
+            })
+        );
+    }
+}
+
+#[test]
+fn a_report_goes_where_it_is_sent() {
+    assert_eq!(accepted("REPORT=stderr").report.as_deref(), Some("stderr"));
+    assert_eq!(
+        accepted("REPORT=run %r.json").report.as_deref(),
+        Some("run %r.json")
+    );
+}
+
+#[test]
+fn bad_values_are_refused_and_the_default_stays() {
+    let switches = ["DISABLE", "FORCE", "TRACE", "VERBOSE"].map(|name| (name, ["2", "yes", "-1"]));
+    let others = [
+        ("MIN_BYTES", ["-1", "1048577G", "64KB"]),
+        ("BLOCKS", ["0", "1048577", "many"]),
+        ("BLOCK_SIZE", ["0", "2G", "1T"]),
+        ("F", ["0", "nan", "-18"]),
+        ("G", ["inf", "1000001", "18,5"]),
+        ("WINDOW", ["0", "65", "4.0"]),
+        ("SENDS", ["0", "65", "two"]),
+        ("PACING", ["Eager", "0", "fast"]),
+        ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
+        ("ROOTS", ["0", "4097", "all"]),
+        ("BCAST", ["ours", "1", "Native"]),
+        ("REDUCE_BLOCKS", ["0", "1048577", "K"]),
+        (
+            "ALLGATHER_BLOCK_SIZE",
+            ["0", "1025M", "18446744073709551615G"],
+        ),
+        ("REDUCE_SCATTER_BLOCK_G", ["0", "1e7", "g"]),
+    ];
+    for (name, values) in switches.into_iter().chain(others) {
+        let described = describe()
+            .find(|d| d.name == format!("CIRCULANT_{name}"))
+            .unwrap();
+        for value in values {
+            let line = complaint(&format!("{name}={value}"));
+            let instead = match &described.default {
+                Some(default) => format!("using {default}"),
+                None => "ignoring it".to_owned(),
+            };
+            assert_eq!(
+                line,
+                format!(
+                    "circulant: CIRCULANT_{name}=\"{value}\" cannot be read: accepted is {}; \
+                     {instead}",
+                    described.accepted
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn complaints_in_full() {
+    assert_eq!(
+        complaint("WINDOW=0"),
+        "circulant: CIRCULANT_WINDOW=\"0\" cannot be read: accepted is a whole number from 1 to \
+         64; using 4"
+    );
+    assert_eq!(
+        complaint("BCAST=on"),
+        "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native or circulant; \
+         using auto"
+    );
+    assert_eq!(
+        complaint("SCRATCH_MAX=2G"),
+        "circulant: CIRCULANT_SCRATCH_MAX=\"2G\" cannot be read: accepted is bytes, with K, M or \
+         G for powers of 1024, from 0 to 1G; using 64M"
+    );
+    assert_eq!(
+        complaint("REDUCE_F=x"),
+        "circulant: CIRCULANT_REDUCE_F=\"x\" cannot be read: accepted is a decimal number from \
+         0.001 to 1000000; ignoring it"
+    );
+    // One line, whatever the value holds.
+    assert_eq!(
+        complaint("FORCE=1\n2"),
+        "circulant: CIRCULANT_FORCE=\"1\\n2\" cannot be read: accepted is 0 or 1; using 0"
+    );
+}
+
+#[test]
+fn an_unknown_variable_is_answered_with_the_nearest_name() {
+    for (name, nearest) in [
+        ("BLOCKSIZE", "BLOCK_SIZE"),
+        ("BROADCAST", "BCAST"),
+        ("FORCED", "FORCE"),
+        ("DISABLED", "DISABLE"),
+        ("ALLGATHERV_F", "ALLGATHERV_G"),
+        ("REDUCESCATTER", "REDUCE_SCATTER"),
+        ("force", "FORCE"),
+        ("Window", "WINDOW"),
+        ("MINBYTES", "MIN_BYTES"),
+    ] {
+        assert_eq!(
+            complaint(&format!("{name}=1")),
+            format!(
+                "circulant: CIRCULANT_{name}=\"1\" is ignored: there is no such variable; the \
+                 nearest name is CIRCULANT_{nearest}"
+            )
+        );
+    }
+}
+
+#[test]
+fn the_variables_of_others_and_empty_ones_are_passed_over() {
+    let variables = [
+        ("PATH", "/bin"),
+        ("circulant_FORCE", "1"),
+        ("XCIRCULANT_FORCE", "1"),
+        ("FORCE", "1"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(
+        Settings::read(variables.into_iter()),
+        (Settings::default(), vec![])
+    );
+    assert_eq!(
+        read(&["FORCE=", "WINDOW=", "NO_SUCH_NAME="]),
+        (Settings::default(), vec![])
+    );
+}
+
+#[test]
+fn a_block_count_wins_over_a_block_size_of_the_same_scope() {
+    for scope in ["", "BCAST_", "REDUCE_SCATTER_", "REDUCE_SCATTER_BLOCK_"] {
+        let (count, size) = (format!("{scope}BLOCKS"), format!("{scope}BLOCK_SIZE"));
+        let only_count = accepted(&format!("{count}=5"));
+        for order in [[0, 1], [1, 0]] {
+            let both = [format!("{count}=5"), format!("{size}=64K")];
+            let (settings, complaints) = read(&order.map(|i| both[i].as_str()));
+            assert_eq!(settings, only_count);
+            assert_eq!(
+                complaints,
+                [format!(
+                    "circulant: CIRCULANT_{size}=\"64K\" is ignored: only one of it and \
+                     CIRCULANT_{count} is accepted; using CIRCULANT_{count}"
+                )]
+            );
+        }
+    }
+    // In different scopes, and beside a block count that cannot be read, both are fine.
+    assert_eq!(read(&["BLOCKS=5", "BCAST_BLOCK_SIZE=64K"]).1, [""; 0]);
+    let (settings, complaints) = read(&["BLOCKS=x", "BLOCK_SIZE=64K"]);
+    assert_eq!((settings.block_size, complaints.len()), (Some(65536), 1));
+}
+
+/// Settings in which every variable that the ranks agree on differs from its default.
+fn everything_set() -> Settings {
+    let general = [
+        "DISABLE=1",
+        "FORCE=1",
+        "MIN_BYTES=1K",
+        "BLOCK_SIZE=3",
+        "F=1.5",
+        "G=0.7",
+        "WINDOW=9",
+        "SENDS=8",
+        "PACING=eager",
+        "SCRATCH_MAX=7",
+        "ROOTS=6",
+        "TRACE=1",
+        "VERBOSE=1",
+    ];
+    let own = Operation::ALL.iter().flat_map(|operation| {
+        let name = operation.name().to_uppercase();
+        let factor = if operation.is_rooted() { "F" } else { "G" };
+        let index = *operation as usize + 1;
+        let mode = ["native", "circulant"][index % 2];
+        let blocks = ["BLOCKS", "BLOCK_SIZE"][index % 2];
+        [
+            format!("{name}={mode}"),
+            format!("{name}_{blocks}={index}"),
+            format!("{name}_{factor}=0.{index}"),
+        ]
+    });
+    let variables: Vec<_> = general.map(str::to_owned).into_iter().chain(own).collect();
+    let variables: Vec<_> = variables.iter().map(String::as_str).collect();
+    let (settings, complaints) = read(&variables);
+    assert_eq!(complaints, [""; 0]);
+    settings
+}
+
+#[test]
+fn decoding_gives_back_what_was_encoded() {
+    for settings in [Settings::default(), everything_set()] {
+        assert_eq!(Settings::decode(&settings.encode()), Some(settings));
+    }
+}
+
+#[test]
+fn every_single_word_counts() {
+    let default = Settings::default().encode();
+    let all = everything_set().encode();
+    let same = default.iter().zip(&all).filter(|(a, b)| a == b).count();
+    // The layout; the report; BLOCKS, or its counterpart, of each scope.
+    assert_eq!(same, 1 + 1 + 1 + Operation::COUNT);
+}
+
+#[test]
+fn a_report_is_not_sent_to_the_others() {
+    let settings = accepted("REPORT=stderr");
+    let received = Settings::decode(&settings.encode()).unwrap();
+    assert_eq!(
+        received,
+        Settings {
+            report: None,
+            ..settings
+        }
+    );
+}
+
+#[test]
+fn words_that_are_no_settings_are_refused() {
+    let good = Settings::default().encode();
+    let with = |index: usize, word: u64| {
+        let mut words = good;
+        words[index] = word;
+        Settings::decode(&words)
+    };
+    assert_eq!(Settings::decode(&[0; ENCODED]), None);
+    assert_eq!(with(0, good[0] ^ 1), None);
+    assert_eq!(with(1, u64::MAX), None);
+    for index in 2..ENCODED {
+        assert_eq!(with(index, u64::MAX), None, "word {index}");
+    }
+}
+
+#[test]
+fn the_dump_shows_every_value_and_where_it_came_from() {
+    let settings = accepted("BCAST_BLOCK_SIZE=16384");
+    let in_force = settings.in_force();
+    let find = |name: &str| in_force.iter().find(|setting| setting.name == name);
+    let own = find("CIRCULANT_BCAST_BLOCK_SIZE").unwrap();
+    assert_eq!(
+        (own.value.as_str(), own.origin),
+        ("16K", Origin::Environment)
+    );
+    let shipped = find("CIRCULANT_SCRATCH_MAX").unwrap();
+    assert_eq!(
+        (shipped.value.as_str(), shipped.origin),
+        ("64M", Origin::Default)
+    );
+    assert_eq!(find("CIRCULANT_BLOCK_SIZE"), None);
+    assert_eq!(find("CIRCULANT_REPORT"), None);
+}
+
+#[test]
+fn the_dump_of_a_file_name_and_its_origin() {
+    let in_force = accepted("REPORT=a.json").in_force();
+    let report = in_force
+        .iter()
+        .find(|setting| setting.name == "CIRCULANT_REPORT")
+        .unwrap();
+    assert_eq!(
+        (report.value.as_str(), report.origin),
+        ("a.json", Origin::Environment)
+    );
+}
+
+#[test]
+fn what_the_dump_shows_can_be_read_again() {
+    let settings = everything_set();
+    let dumped = settings
+        .in_force()
+        .into_iter()
+        .map(|s| (s.name.to_owned(), s.value));
+    let (again, complaints) = Settings::read(dumped);
+    assert_eq!(complaints, [""; 0]);
+    assert_eq!(again.encode()[2..], settings.encode()[2..]);
+}
+
+#[test]
+fn names_are_unique_and_every_operation_has_its_four() {
+    let names: Vec<_> = describe().map(|description| description.name).collect();
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len());
+    assert_eq!(names.len(), ENCODED - 2);
+    for operation in Operation::ALL {
+        let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
+        let factor = if operation.is_rooted() { "F" } else { "G" };
+        for suffix in ["", "_BLOCKS", "_BLOCK_SIZE", &format!("_{factor}")] {
+            assert!(
+                names.contains(&format!("{name}{suffix}").as_str()),
+                "{name}{suffix}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_variable_as_it_is() {
+    let page = include_str!("../docs/settings.md");
+    for Description {
+        name,
+        default,
+        accepted,
+        meaning,
+    } in describe()
+    {
+        let default = default
+            .map(|value| format!("`{value}`"))
+            .unwrap_or_default();
+        let row = format!("| `{name}` | {default} | {accepted} | {meaning} |\n");
+        assert!(
+            page.contains(&row),
+            "docs/settings.md lacks this row:\n{row}"
+        );
+    }
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| `CIRCULANT_"))
+        .count();
+    assert_eq!(rows, describe().count());
+}
+
+#[test]
+fn the_documentation_lists_every_reason() {
+    let page = include_str!("../docs/settings.md");
+    for reason in Reason::ALL {
+        assert!(
+            page.contains(&format!("\n| `{}` | ", reason.name())),
+            "{reason:?}"
+        );
+    }
+}
