@@ -120,15 +120,18 @@ impl Datatype {
     }
 
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
-    /// asked, but it checks the datatype of a message to nobody.
+    /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not look
+    /// at the datatype of none).
     pub fn is_committed(&self, communicator: &Private) -> bool {
         let nobody = native().constants.proc_null.0;
         let communicator = communicator.communicator().handle();
-        // SAFETY: sends nothing to nobody; errors are returned on a private communicator.
+        // Never read, but null would be an error of its own.
+        let element = std::ptr::from_ref(self).cast();
+        // SAFETY: nothing is sent to nobody; errors are returned on a private communicator.
         let send = || unsafe {
             (native().functions.PMPI_Send)(
-                std::ptr::null(),
-                0,
+                element,
+                1,
                 self.handle,
                 nobody,
                 super::transport::TAG,
