@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@
 /* Calls of one operation that ran as circulant, in this process. Absent without the library. */
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
-enum { MAX_LIST = 16 };
+enum { MAX_LIST = 16, LEAST_STREAM = 4000000 };
 
 static int rank, ranks, hosts, far_rank; /* far_rank: the first rank that is not on rank 0's host */
 
@@ -304,9 +305,11 @@ struct list {
 
 static struct options {
     struct list operations, inputs, sizes;
-    int repetitions, calls, root, variants, allow_native, header;
+    int repetitions, native_repetitions, calls, root, allow_native, header;
+    int measured[VARIANTS];
     double budget;
-} options = {.repetitions = 7, .variants = VARIANTS, .header = 1, .budget = INFINITY};
+} options = {
+    .repetitions = 7, .native_repetitions = INT_MAX, .measured = {1, 1}, .header = 1, .budget = INFINITY};
 
 static struct list split(char *text)
 {
@@ -338,21 +341,32 @@ static const char usage[] =
     "  --repetitions N      timed calls (time), batches (overhead, cpu) of each variant\n"
     "  --calls N            calls in a batch (overhead, cpu)\n"
     "  --budget SECONDS     fewer repetitions, at least 3, where a configuration would take longer\n"
-    "  --native-only        without the library\n"
+    "  --native-repetitions N  at most, of the native variant (time)\n"
+    "  --only native|circulant one variant; native can be measured without the library\n"
     "  --allow-native       do not fail where the library chose the native collective\n"
     "  --no-header          no line with the names of the columns\n";
+
+static void measure_only(const char *name)
+{
+    for (int v = 0; v < VARIANTS; v++)
+        options.measured[v] = strcmp(name, variant_names[v]) == 0;
+    if (!options.measured[NATIVE] && !options.measured[CIRCULANT])
+        fail("%s", usage);
+}
 
 static void read_options(int argc, char **argv)
 {
     static char all_operations[] = "bcast,reduce,allgather,allgatherv,reduce_scatter_block,reduce_scatter";
     static char regular[] = "regular", megabyte[] = "1000000";
-    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, NATIVE_ONLY, ALLOW_NATIVE, NO_HEADER };
+    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, NATIVE_REPETITIONS, ONLY, ALLOW_NATIVE, NO_HEADER };
     static const struct option known[] = {
         {"operations", 1, NULL, OPERATION_LIST}, {"inputs", 1, NULL, INPUTS},
         {"sizes", 1, NULL, SIZES},               {"datatype", 1, NULL, DATATYPE},
         {"root", 1, NULL, ROOT},                 {"repetitions", 1, NULL, REPETITIONS},
         {"calls", 1, NULL, CALLS},
-        {"budget", 1, NULL, BUDGET},             {"native-only", 0, NULL, NATIVE_ONLY},
+        {"budget", 1, NULL, BUDGET},
+        {"native-repetitions", 1, NULL, NATIVE_REPETITIONS},
+        {"only", 1, NULL, ONLY},
         {"allow-native", 0, NULL, ALLOW_NATIVE}, {"no-header", 0, NULL, NO_HEADER},
         {0},
     };
@@ -370,16 +384,17 @@ static void read_options(int argc, char **argv)
         case REPETITIONS: options.repetitions = atoi(optarg); break;
         case CALLS: options.calls = atoi(optarg); break;
         case BUDGET: options.budget = atof(optarg); break;
-        case NATIVE_ONLY: options.variants = CIRCULANT; break;
+        case NATIVE_REPETITIONS: options.native_repetitions = atoi(optarg); break;
+        case ONLY: measure_only(optarg); break;
         case ALLOW_NATIVE: options.allow_native = 1; break;
         case NO_HEADER: options.header = 0; break;
         default: fail("%s", usage);
         }
     }
-    if (options.repetitions < 1 || options.root < 0 || options.root >= ranks)
+    if (options.repetitions < 1 || options.native_repetitions < 1 || options.root < 0 || options.root >= ranks)
         fail("%s", usage);
-    if (options.variants == VARIANTS && !circulant_calls)
-        fail("libcirculant is not loaded; preload or link it, or use --native-only");
+    if (options.measured[CIRCULANT] && !circulant_calls)
+        fail("libcirculant is not loaded; preload or link it, or use --only native");
 }
 
 /* --- Proof of what ran ------------------------------------------------------------------------ */
@@ -404,7 +419,7 @@ static void run(const struct operation *operation, const struct call *c, enum va
     proof->ran[v] += calls_seen(operation) - before;
 }
 
-/* Fails unless the native variant was native throughout and the other ran as `expected`. */
+/* Fails unless what was measured of the native variant was native and of the other as `expected`. */
 static void require(enum variant expected, const struct operation *operation, const struct proof *proof)
 {
     if (proof->ran[NATIVE])
@@ -435,17 +450,24 @@ static double timed(const struct operation *operation, const struct call *c, enu
     return combined(PMPI_Wtime() - start, MPI_MAX);
 }
 
-/* The time that a port needs for these bytes: one message from rank 0 to a rank on another host
- * (of one host: to rank 1), otherwise timed as the collectives are. */
-static double stream(void *buffer, long bytes)
+/* The time that a port needs for these bytes: that of one message from rank 0 to a rank on another
+ * host (of one host: to rank 1), otherwise timed as the collectives are. The message is long, and
+ * its time scaled to the bytes, so that neither a latency nor what a port lets pass at once after a
+ * pause counts. */
+static double stream(long bytes)
 {
+    const long streamed = bytes > LEAST_STREAM ? bytes : LEAST_STREAM;
+    char *buffer = allocate((size_t)streamed);
+    memset(buffer, 1, (size_t)streamed);
     PMPI_Barrier(MPI_COMM_WORLD);
     double start = PMPI_Wtime();
     if (rank == 0 && ranks > 1)
-        PMPI_Send(buffer, (int)bytes, MPI_BYTE, far_rank, 0, MPI_COMM_WORLD);
+        PMPI_Send(buffer, (int)streamed, MPI_BYTE, far_rank, 0, MPI_COMM_WORLD);
     else if (rank == far_rank && ranks > 1)
-        PMPI_Recv(buffer, (int)bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    return combined(PMPI_Wtime() - start, MPI_MAX);
+        PMPI_Recv(buffer, (int)streamed, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    double seconds = combined(PMPI_Wtime() - start, MPI_MAX);
+    free(buffer);
+    return seconds * (double)bytes / (double)streamed;
 }
 
 static void print_row(const struct operation *operation, const char *input, long size, const struct call *c,
@@ -463,31 +485,35 @@ static void time_configuration(const struct operation *operation, const char *in
 {
     struct call c = prepare(operation, input, size, options.root);
     struct proof proof = {0};
-    double *seconds[VARIANTS + 1], *limit, begin = PMPI_Wtime();
-    int n = 0, more = 1;
-    for (int v = 0; v <= VARIANTS; v++)
+    double *seconds[VARIANTS], *limit = allocate((size_t)options.repetitions * sizeof(double));
+    double begin = PMPI_Wtime();
+    int n = 0, times[VARIANTS] = {0}, more = 1;
+    for (int v = 0; v < VARIANTS; v++) {
         seconds[v] = allocate((size_t)options.repetitions * sizeof(double));
-    limit = seconds[VARIANTS];
-    for (int v = 0; v < options.variants; v++)
-        verify(operation, &c, (enum variant)v, &proof);
-    stream(c.out, port_bytes(operation, &c));
+        if (options.measured[v])
+            verify(operation, &c, (enum variant)v, &proof);
+    }
+    stream(port_bytes(operation, &c));
     while (more) {
-        limit[n] = stream(c.out, port_bytes(operation, &c));
-        for (int turn = 0; turn < options.variants; turn++) {
-            enum variant v = (enum variant)((turn + n) % options.variants);
-            seconds[v][n] = timed(operation, &c, v, &proof);
+        limit[n] = stream(port_bytes(operation, &c));
+        for (int turn = 0; turn < VARIANTS; turn++) {
+            enum variant v = (enum variant)((turn + n) % VARIANTS);
+            if (options.measured[v] && (v != NATIVE || n < options.native_repetitions))
+                seconds[v][times[v]++] = timed(operation, &c, v, &proof);
         }
         n++;
         more = n < options.repetitions && (n < 3 || PMPI_Wtime() - begin < options.budget);
         PMPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
-    require(options.variants == VARIANTS ? CIRCULANT : NATIVE, operation, &proof);
-    for (int v = 0; v <= VARIANTS; v++)
-        sort(seconds[v], n);
-    for (int v = 0; rank == 0 && v < options.variants; v++)
-        print_row(operation, input, size, &c, (enum variant)v, seconds[v], n, median(limit, n), &proof);
-    for (int v = 0; v <= VARIANTS; v++)
+    require(CIRCULANT, operation, &proof);
+    sort(limit, n);
+    for (int v = 0; v < VARIANTS; v++) {
+        sort(seconds[v], times[v]);
+        if (rank == 0 && options.measured[v])
+            print_row(operation, input, size, &c, (enum variant)v, seconds[v], times[v], median(limit, n), &proof);
         free(seconds[v]);
+    }
+    free(limit);
     release(&c);
 }
 
@@ -537,7 +563,7 @@ static void print_medians(double (*costs)[VARIANTS][QUANTITIES], int n, enum qua
 {
     double *column = allocate((size_t)n * sizeof(double));
     for (int v = 0; v <= VARIANTS; v++) {
-        if (options.variants < VARIANTS && v != NATIVE) {
+        if (v < VARIANTS ? !options.measured[v] : !options.measured[NATIVE] || !options.measured[CIRCULANT]) {
             printf(",");
             continue;
         }
@@ -556,12 +582,14 @@ static void time_batches(const struct operation *operation, long bytes, int call
     struct proof proof = {0};
     int n = options.repetitions;
     double(*costs)[VARIANTS][QUANTITIES] = allocate((size_t)n * sizeof *costs);
-    for (int v = 0; v < options.variants; v++)
-        verify(operation, &c, (enum variant)v, &proof);
+    for (int v = 0; v < VARIANTS; v++)
+        if (options.measured[v])
+            verify(operation, &c, (enum variant)v, &proof);
     for (int k = 0; k < n; k++)
-        for (int turn = 0; turn < options.variants; turn++) {
-            enum variant v = (enum variant)((turn + k) % options.variants);
-            batch(operation, &c, v, calls, &proof, costs[k][v]);
+        for (int turn = 0; turn < VARIANTS; turn++) {
+            enum variant v = (enum variant)((turn + k) % VARIANTS);
+            if (options.measured[v])
+                batch(operation, &c, v, calls, &proof, costs[k][v]);
         }
     require(expected, operation, &proof);
     if (rank == 0) {
@@ -599,7 +627,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "overhead") == 0)
         measure_batches(options.calls ? options.calls : 10000, NATIVE);
     else if (strcmp(mode, "cpu") == 0)
-        measure_batches(options.calls ? options.calls : 5, options.variants == VARIANTS ? CIRCULANT : NATIVE);
+        measure_batches(options.calls ? options.calls : 5, CIRCULANT);
     else
         fail("%s", usage);
     MPI_Finalize();

@@ -57,7 +57,7 @@ fn the_defaults_are_the_documented_ones() {
         blocks: None,
         block_size: None,
         f: 18.0,
-        g: 18.0,
+        g: 24.0,
         window: 4,
         sends: 2,
         pacing: Pacing::Synchronous,

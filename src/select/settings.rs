@@ -129,7 +129,7 @@ impl Default for Settings {
             blocks: None,
             block_size: None,
             f: 18.0,
-            g: 18.0,
+            g: 24.0,
             window: 4,
             sends: 2,
             pacing: Pacing::default(),
