@@ -540,13 +540,13 @@ circulant: reduce_scatter_block  circulant              1   4000000  0.101235   
 
     #[test]
     fn the_process_has_one_set_of_counters() {
-        let outcome = Outcome::Native(Reason::NotInitialized);
+        let outcome = Outcome::Native(Reason::NoCommunicator);
         let before = calls(Operation::Allgather, outcome);
         count(Operation::Allgather, outcome, &SMALL);
         assert_eq!(calls(Operation::Allgather, outcome), before + 1);
         let settings = Settings::default();
-        assert!(render_text(&header(&settings)).contains("not_initialized"));
-        assert!(render_json(&header(&settings)).contains("not_initialized"));
+        assert!(render_text(&header(&settings)).contains("no_communicator"));
+        assert!(render_json(&header(&settings)).contains("no_communicator"));
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn the_defaults_are_the_documented_ones() {
         pacing: Pacing::Synchronous,
         scratch_max: 67_108_864,
         roots: 16,
+        communicators: 512,
         trace: false,
         verbose: false,
         operations: [OperationSettings {

@@ -24,7 +24,7 @@ pub struct Allgather {
 }
 
 /// Tries an MPI_Allgather.
-pub fn allgather(state: &State, call: Allgather) -> Result<Work, Stop> {
+pub fn allgather(state: &State, call: Allgather, work: &mut Work) -> Result<(), Stop> {
     let call = Allgatherv {
         send: call.send,
         send_count: call.send_count,
@@ -34,5 +34,5 @@ pub fn allgather(state: &State, call: Allgather) -> Result<Work, Stop> {
         displacements: Counts::Steps(call.receive_count),
         receive_type: call.receive_type,
     };
-    gather(state, Operation::Allgather, &call)
+    gather(state, Operation::Allgather, &call, work)
 }

@@ -1,6 +1,6 @@
 //! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message.
 
-use super::{count, layout, product, size, work};
+use super::{count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed};
@@ -29,12 +29,17 @@ pub struct Allgatherv {
 }
 
 /// Tries an MPI_Allgatherv.
-pub fn allgatherv(state: &State, call: Allgatherv) -> Result<Work, Stop> {
-    gather(state, Operation::Allgatherv, &call)
+pub fn allgatherv(state: &State, call: Allgatherv, work: &mut Work) -> Result<(), Stop> {
+    gather(state, Operation::Allgatherv, &call, work)
 }
 
 /// Gathers every process' elements on all processes.
-pub(super) fn gather(state: &State, operation: Operation, call: &Allgatherv) -> Result<Work, Stop> {
+pub(super) fn gather(
+    state: &State,
+    operation: Operation,
+    call: &Allgatherv,
+    work: &mut Work,
+) -> Result<(), Stop> {
     state.intra()?;
     let unit = size(call.receive_type)?;
     let (mut bytes, mut largest) = (0usize, 0);
@@ -45,6 +50,7 @@ pub(super) fn gather(state: &State, operation: Operation, call: &Allgatherv) -> 
             .ok_or(Stop::Native(Reason::Arguments))?;
         largest = largest.max(length);
     }
+    work.bytes = bytes as u64;
     let blocks = state.blocks(operation, bytes)?.min(largest);
     let receive_type = layout(call.receive_type, call.receive)?;
     let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
@@ -105,7 +111,8 @@ pub(super) fn gather(state: &State, operation: Operation, call: &Allgatherv) -> 
             communicator: private,
         };
         run.execute(plan, private, memory)?.finish()?;
-        Ok(work(bytes, &plan))
+        done(work, &plan);
+        Ok(())
     })
 }
 

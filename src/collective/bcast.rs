@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use super::{count, layout, product, size, work};
+use super::{count, done, layout, product, size};
 use crate::communicator::{Need, Service, State, Stop, Unit};
 use crate::mpi::{Buffer, Datatype, MPI_Datatype, Message, Own, Packed};
 use crate::plan::{Broadcast, Plan};
@@ -24,10 +24,11 @@ pub struct Bcast {
 }
 
 /// Tries an MPI_Bcast.
-pub fn bcast(state: &State, call: Bcast) -> Result<Work, Stop> {
+pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
     state.intra()?;
     let root = state.root(call.root)?;
     let bytes = product(count(call.count)?, size(call.datatype)?)?;
+    work.bytes = bytes as u64;
     let blocks = state.blocks(Operation::Bcast, bytes)?.min(bytes);
     let datatype = layout(call.datatype, call.buffer)?;
     state.serve(|service| {
@@ -64,7 +65,8 @@ pub fn bcast(state: &State, call: Bcast) -> Result<Work, Stop> {
             communicator: private,
         };
         run.execute(plan, private, memory)?.finish()?;
-        Ok(work(bytes, &plan))
+        done(work, &plan);
+        Ok(())
     })
 }
 

@@ -1,7 +1,8 @@
 //! One file per MPI operation: arguments, selection, plan, engine; or native.
 //!
-//! Each file has one function that tries a call: it returns the work done, or a [`Stop`] that sends
-//! the call to the MPI library with its arguments untouched. [`run`] is what they have in common.
+//! Each file has one function that tries a call, and fills in the [`Work`] as it becomes known; or it
+//! returns a [`Stop`] that sends the call to the MPI library with its arguments untouched. [`run`] is
+//! what they have in common.
 //!
 //! What may decide between ours and native is the same on every process: sizes of signatures, the
 //! operator, agreed settings, agreed resources. Arguments that are wrong on one process only go to
@@ -37,16 +38,17 @@ pub fn run(
     communicator: Communicator,
     root: Option<c_int>,
     native: impl FnOnce() -> c_int,
-    attempt: impl FnOnce(&State) -> Result<Work, Stop>,
+    attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
     let Some(state) = state(communicator) else {
         return native();
     };
     let observes = process().observes;
     let start = observes.then(Instant::now);
-    let (outcome, mut work, code) = match attempt(state) {
-        Ok(work) => (Outcome::Circulant, work, SUCCESS),
-        Err(Stop::Native(reason)) => (Outcome::Native(reason), Work::default(), native()),
+    let mut work = Work::default();
+    let (outcome, code) = match attempt(state, &mut work) {
+        Ok(()) => (Outcome::Circulant, SUCCESS),
+        Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
         Err(Stop::Failed(error)) => return communicator.raise(error),
     };
     if let Some(start) = start {
@@ -126,13 +128,8 @@ fn operator(handle: MPI_Op) -> Result<Operator, Stop> {
     }
 }
 
-/// What a call of `bytes` bytes that ran as `plan` adds to the report.
-fn work(bytes: usize, plan: &impl Plan) -> Work {
-    let (rounds, blocks) = (plan.rounds() as u64, plan.blocks() as u64);
-    Work {
-        bytes: bytes as u64,
-        nanoseconds: 0,
-        rounds,
-        blocks,
-    }
+/// The work of a call that ran as `plan`.
+fn done(work: &mut Work, plan: &impl Plan) {
+    work.rounds = plan.rounds() as u64;
+    work.blocks = plan.blocks() as u64;
 }

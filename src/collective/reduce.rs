@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{combined_input, count, layout, operator, product, size, work};
+use super::{combined_input, count, done, layout, operator, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Elements, Layout, MPI_Datatype, MPI_Op};
@@ -28,11 +28,12 @@ pub struct Reduce {
 }
 
 /// Tries an MPI_Reduce.
-pub fn reduce(state: &State, call: Reduce) -> Result<Work, Stop> {
+pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> {
     state.intra()?;
     let root = state.root(call.root)?;
     let count = count(call.count)?;
     let bytes = product(count, size(call.datatype)?)?;
+    work.bytes = bytes as u64;
     let operator = operator(call.op)?;
     let blocks = state.blocks(Operation::Reduce, bytes)?.min(count);
     let input = input(&call, state.rank() == root)?;
@@ -80,7 +81,8 @@ pub fn reduce(state: &State, call: Reduce) -> Result<Work, Stop> {
             communicator: private,
         };
         run.execute(plan, private, memory)?;
-        Ok(work(bytes, &plan))
+        done(work, &plan);
+        Ok(())
     })
 }
 

@@ -1,7 +1,7 @@
 //! MPI_Reduce_scatter: the n-block all-broadcast reversed (Observation 1.4), each process the root
 //! of its message, straight from the input.
 
-use super::{combined_input, count, layout, operator, product, size, work};
+use super::{combined_input, count, done, layout, operator, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
@@ -26,8 +26,8 @@ pub struct ReduceScatter {
 }
 
 /// Tries an MPI_Reduce_scatter.
-pub fn reduce_scatter(state: &State, call: ReduceScatter) -> Result<Work, Stop> {
-    scatter(state, Operation::ReduceScatter, &call)
+pub fn reduce_scatter(state: &State, call: ReduceScatter, work: &mut Work) -> Result<(), Stop> {
+    scatter(state, Operation::ReduceScatter, &call, work)
 }
 
 /// Combines every process' elements on the process that they are for.
@@ -35,7 +35,8 @@ pub(super) fn scatter(
     state: &State,
     operation: Operation,
     call: &ReduceScatter,
-) -> Result<Work, Stop> {
+    work: &mut Work,
+) -> Result<(), Stop> {
     state.intra()?;
     let (mut elements, mut largest) = (0usize, 0);
     for rank in 0..state.size() {
@@ -46,6 +47,7 @@ pub(super) fn scatter(
         largest = largest.max(length);
     }
     let bytes = product(elements, size(call.datatype)?)?;
+    work.bytes = bytes as u64;
     let operator = operator(call.op)?;
     let blocks = state.blocks(operation, bytes)?.min(largest);
     let input = combined_input(call.send, call.receive)?;
@@ -110,6 +112,7 @@ pub(super) fn scatter(
         };
         run.execute(plan, private, memory)?
             .copy_result(*rank, call.receive)?;
-        Ok(work(bytes, &plan))
+        done(work, &plan);
+        Ok(())
     })
 }

@@ -22,7 +22,11 @@ pub struct ReduceScatterBlock {
 }
 
 /// Tries an MPI_Reduce_scatter_block.
-pub fn reduce_scatter_block(state: &State, call: ReduceScatterBlock) -> Result<Work, Stop> {
+pub fn reduce_scatter_block(
+    state: &State,
+    call: ReduceScatterBlock,
+    work: &mut Work,
+) -> Result<(), Stop> {
     let call = ReduceScatter {
         send: call.send,
         receive: call.receive,
@@ -30,5 +34,5 @@ pub fn reduce_scatter_block(state: &State, call: ReduceScatterBlock) -> Result<W
         datatype: call.datatype,
         op: call.op,
     };
-    scatter(state, Operation::ReduceScatterBlock, &call)
+    scatter(state, Operation::ReduceScatterBlock, &call, work)
 }

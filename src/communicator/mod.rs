@@ -218,7 +218,7 @@ impl State {
         let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
         let mut service = match slot {
             Slot::Ready(service) => service,
-            Slot::Untried => match self.communicator.private_twin()? {
+            Slot::Untried => match self.communicator.private_twin(self.settings.communicators)? {
                 Some(private) => {
                     Box::new(Service::new(self.rank, self.size, &self.settings, private))
                 }

@@ -18,7 +18,7 @@ pub(super) fn cross(
     communicator: MPI_Comm,
     root: Option<c_int>,
     native: impl FnOnce() -> c_int,
-    attempt: impl FnOnce(&State) -> Result<Work, Stop>,
+    attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
     let communicator = Communicator::new(communicator);
     let call = || collective::run(operation, communicator, root, native, attempt);

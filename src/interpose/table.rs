@@ -35,8 +35,8 @@ macro_rules! exports {
             #[allow(unused_mut, unused_assignments)]
             let mut root_argument = None;
             $(root_argument = Some($root);)?
-            cross(Operation::$operation, comm, root_argument, forward, |state| {
-                $attempt(state, $arguments { $($field: exports!(@$($kind)? $value)),* })
+            cross(Operation::$operation, comm, root_argument, forward, |state, work| {
+                $attempt(state, $arguments { $($field: exports!(@$($kind)? $value)),* }, work)
             })
         }
     )*};

@@ -168,12 +168,12 @@ impl Communicator {
     }
 
     /// A private communicator of the same processes, on which errors are returned; none if any
-    /// process could not make it (MPICH's context ids run out, for example). Collective.
+    /// process has `most` of them already, or could not make it. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
-    pub fn private_twin(self) -> Result<Option<Private>, Error> {
-        if !self.all_agree(LIVE.load(Ordering::Relaxed) < Private::MOST)? {
+    pub fn private_twin(self, most: usize) -> Result<Option<Private>, Error> {
+        if !self.all_agree(LIVE.load(Ordering::Relaxed) < most)? {
             return Ok(None);
         }
         let twin = self.with_errors_returned(|| self.create_twin());
@@ -193,10 +193,6 @@ pub struct Private(Communicator);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
-    /// The most that a process has at once: MPICH has about 2,000 communicators in all, and most of
-    /// them are the program's.
-    const MOST: usize = 512;
-
     /// The communicator.
     pub fn communicator(&self) -> Communicator {
         self.0

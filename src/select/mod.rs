@@ -80,14 +80,10 @@ pub enum Reason {
     NoCommunicator,
     /// Memory could not be allocated.
     Memory,
-    /// A buffer is in the memory of an accelerator.
-    DeviceMemory,
     /// The arguments are invalid or unusual, and are left to the MPI library to judge.
     Arguments,
     /// There is nothing to transfer.
     Empty,
-    /// MPI is not initialized, or is finalized.
-    NotInitialized,
 }
 
 impl Reason {
@@ -95,7 +91,7 @@ impl Reason {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of the discriminants.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 13] = [
         Reason::Disabled,
         Reason::Chosen,
         Reason::OneProcess,
@@ -107,10 +103,8 @@ impl Reason {
         Reason::Scratch,
         Reason::NoCommunicator,
         Reason::Memory,
-        Reason::DeviceMemory,
         Reason::Arguments,
         Reason::Empty,
-        Reason::NotInitialized,
     ];
 
     /// The name in reports and trace lines.
@@ -127,10 +121,8 @@ impl Reason {
             Reason::Scratch => "scratch",
             Reason::NoCommunicator => "no_communicator",
             Reason::Memory => "memory",
-            Reason::DeviceMemory => "device_memory",
             Reason::Arguments => "arguments",
             Reason::Empty => "empty",
-            Reason::NotInitialized => "not_initialized",
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     pub scratch_max: u64,
     /// The most roots whose schedules one communicator keeps.
     pub roots: usize,
+    /// The most private communicators that a process has at once.
+    pub communicators: usize,
     /// One line a call on rank 0's standard error.
     pub trace: bool,
     /// The settings in force on rank 0's standard error, at the start.
@@ -135,6 +137,7 @@ impl Default for Settings {
             pacing: Pacing::default(),
             scratch_max: 64 << 20,
             roots: 16,
+            communicators: 512,
             trace: false,
             verbose: false,
             operations: [OperationSettings::default(); Operation::COUNT],

@@ -17,7 +17,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::COUNT * OPERATION_ROWS;
 
-const GENERAL_ROWS: usize = 15;
+const GENERAL_ROWS: usize = 16;
 const OPERATION_ROWS: usize = 4;
 
 const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
@@ -113,6 +113,13 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "roots whose schedules one communicator keeps",
         |s| s.roots as u64,
         |s, word| s.roots = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_COMMUNICATORS",
+        Accepts::Number(0..=1 << 20),
+        "private communicators of a process at once; calls on further ones go to the MPI library",
+        |s| s.communicators as u64,
+        |s, word| s.communicators = word as usize,
     ),
     Variable::report(
         "CIRCULANT_REPORT",

@@ -115,6 +115,16 @@ def test_little_scratch(sequence):
     assert run.outcomes("reduce") == {"circulant": 2, "scratch": 2}
 
 
+def test_no_communicators(sequence):
+    run = sequence({"FORCE": 1, "COMMUNICATORS": 0}, *EACH_ONCE)
+    assert run.all_outcomes() == {operation: {"no_communicator": 1} for operation in OPERATIONS}
+
+
+def test_bytes_of_native_calls(sequence):
+    run = sequence({"MIN_BYTES": 1000}, "bcast:996x2", "reduce:400")
+    assert [(row["reason"], row["bytes"]) for row in run.rows()] == [("small", 1992), ("small", 400)]
+
+
 def test_trace(sequence):
     run = sequence({"FORCE": 1, "TRACE": 1}, "bcast:40000x3", "reduce:4")
     lines = run.stderr.splitlines()
