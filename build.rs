@@ -32,6 +32,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_MINLOC",
     "MPI_MAXLOC",
     "MPI_REPLACE",
+    "MPI_NO_OP",
     "MPI_REQUEST_NULL",
     "MPI_ERRORS_RETURN",
     "MPI_IN_PLACE",

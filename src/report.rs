@@ -148,6 +148,11 @@ impl Counters {
     }
 }
 
+/// Writes a line to standard error, as far as that can be written to.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Counts one call of this process.
 pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
     COUNTERS.of(operation, outcome).add(work);

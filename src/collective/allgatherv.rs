@@ -3,7 +3,7 @@
 use super::{count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed};
+use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Private, Source};
 use crate::plan::AllBroadcast;
 use crate::report::Work;
 use crate::schedule::Table;
@@ -104,7 +104,7 @@ pub(super) fn gather(
         let memory = Packed {
             messages,
             datatype: receive_type,
-            own: Some(own(*rank, source, home, receive_type, staged)),
+            own: Some(own(*rank, source, (home, receive_type, staged), private)),
             blocks,
             scratch,
             staging: ring,
@@ -116,17 +116,20 @@ pub(super) fn gather(
     })
 }
 
-/// Where this process' elements come from: none with MPI_IN_PLACE. What does not match the bytes
-/// that the others expect is the MPI library's to judge.
+/// Where this process' elements come from: none with MPI_IN_PLACE, nor where there are none, whose
+/// address may then be anything. What does not match the bytes that the others expect is the MPI
+/// library's to judge.
 fn source(call: &Allgatherv, expected: usize) -> Result<Option<(Buffer, Datatype)>, Stop> {
     if call.send.is_in_place() {
         return Ok(None);
     }
-    let datatype = layout(call.send_type, call.send)?;
-    if product(count(call.send_count)?, datatype.size())? != expected {
+    if product(count(call.send_count)?, size(call.send_type)?)? != expected {
         return Err(Stop::Native(Reason::Arguments));
     }
-    Ok(Some((call.send, datatype)))
+    if expected == 0 {
+        return Ok(None);
+    }
+    Ok(Some((call.send, layout(call.send_type, call.send)?)))
 }
 
 /// This process' message: packed from sendbuf, or from its place in recvbuf unless it is contiguous
@@ -134,12 +137,16 @@ fn source(call: &Allgatherv, expected: usize) -> Result<Option<(Buffer, Datatype
 fn own(
     message: usize,
     source: Option<(Buffer, Datatype)>,
-    home: Buffer,
-    receive_type: Datatype,
-    staged: bool,
+    (home, receive_type, staged): (Buffer, Datatype, bool),
+    communicator: &Private,
 ) -> Own {
     let unpacked_at_end = source.is_some() && staged;
     let source = source.or(staged.then_some((home, receive_type)));
+    let source = source.map(|(elements, datatype)| Source {
+        elements,
+        datatype,
+        contiguous: datatype.is_contiguous(communicator),
+    });
     Own {
         message,
         source,

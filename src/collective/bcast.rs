@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use super::{count, done, layout, product, size};
 use crate::communicator::{Need, Service, State, Stop, Unit};
-use crate::mpi::{Buffer, Datatype, MPI_Datatype, Message, Own, Packed};
+use crate::mpi::{Buffer, Datatype, MPI_Datatype, Message, Own, Packed, Source};
 use crate::plan::{Broadcast, Plan};
 use crate::report::Work;
 use crate::select::Operation;
@@ -72,7 +72,11 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
 
 /// The root's message: at home already, or to be packed.
 fn own(buffer: Buffer, datatype: Datatype, staged: bool) -> Own {
-    let source = staged.then_some((buffer, datatype));
+    let source = staged.then_some(Source {
+        elements: buffer,
+        datatype,
+        contiguous: false,
+    });
     Own {
         message: 0,
         source,

@@ -78,7 +78,7 @@ fn trace(operation: Operation, state: &State, root: Option<c_int>, outcome: Outc
         outcome,
         work,
     };
-    eprintln!("{}", report::trace_line(&trace));
+    report::say(&report::trace_line(&trace));
 }
 
 /// A count argument, if it is one.
@@ -99,6 +99,17 @@ fn layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
         .filter(|datatype| !(buffer.is_bottom() && datatype.true_lower() == 0))
         .filter(|_| !buffer.is_in_place())
         .ok_or(Stop::Native(Reason::Arguments))
+}
+
+/// The same for elements that are to be combined. In scratch they keep their layout, so those that
+/// interleave would overlay each other there.
+fn combined_layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
+    let datatype = layout(datatype, buffer)?;
+    if datatype.interleaves() {
+        Err(Stop::Native(Reason::Arguments))
+    } else {
+        Ok(datatype)
+    }
 }
 
 /// Where the input of an operation that combines is; MPI_IN_PLACE means the receive buffer. Buffers

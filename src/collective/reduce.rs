@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{combined_input, count, done, layout, operator, product, size};
+use super::{combined_input, combined_layout, count, done, layout, operator, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Elements, Layout, MPI_Datatype, MPI_Op};
@@ -37,13 +37,15 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
     let operator = operator(call.op)?;
     let blocks = state.blocks(Operation::Reduce, bytes)?.min(count);
     let input = input(&call, state.rank() == root)?;
-    let datatype = layout(call.datatype, input)?;
+    let datatype = combined_layout(call.datatype, input)?;
     if state.rank() == root {
         layout(call.datatype, call.receive)?;
     }
     state.serve(|service| {
         service.check(&datatype)?;
-        service.judgements.check(operator, &datatype)?;
+        service
+            .judgements
+            .check(operator, &datatype, &service.private)?;
         let Service {
             rank,
             private,

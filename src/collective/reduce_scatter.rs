@@ -1,7 +1,7 @@
 //! MPI_Reduce_scatter: the n-block all-broadcast reversed (Observation 1.4), each process the root
 //! of its message, straight from the input.
 
-use super::{combined_input, count, done, layout, operator, product, size};
+use super::{combined_input, combined_layout, count, done, layout, operator, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
@@ -51,13 +51,15 @@ pub(super) fn scatter(
     let operator = operator(call.op)?;
     let blocks = state.blocks(operation, bytes)?.min(largest);
     let input = combined_input(call.send, call.receive)?;
-    let datatype = layout(call.datatype, input)?;
+    let datatype = combined_layout(call.datatype, input)?;
     if count(call.counts.at(state.rank()))? > 0 {
         layout(call.datatype, call.receive)?;
     }
     state.serve(|service| {
         service.check(&datatype)?;
-        service.judgements.check(operator, &datatype)?;
+        service
+            .judgements
+            .check(operator, &datatype, &service.private)?;
         let Service {
             rank,
             private,

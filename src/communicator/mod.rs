@@ -57,7 +57,7 @@ pub fn process() -> &'static Process {
         let rank = Communicator::world().rank().unwrap_or(0);
         let size = Communicator::world().size().unwrap_or(1);
         if rank == 0 {
-            complaints.iter().for_each(|line| eprintln!("{line}"));
+            complaints.iter().for_each(|line| report::say(line));
             if settings.verbose {
                 introduce(&settings);
             }
@@ -77,12 +77,10 @@ pub fn process() -> &'static Process {
 
 fn introduce(settings: &Settings) {
     let (version, mpi) = (env!("CARGO_PKG_VERSION"), &mpi::native().version);
-    eprintln!("circulant: version {version}, over {mpi}");
+    report::say(&format!("circulant: version {version}, over {mpi}"));
     for setting in settings.in_force() {
-        eprintln!(
-            "circulant: {}={} ({:?})",
-            setting.name, setting.value, setting.origin
-        );
+        let (name, value, origin) = (setting.name, setting.value, setting.origin);
+        report::say(&format!("circulant: {name}={value} ({origin:?})"));
     }
 }
 
@@ -102,7 +100,9 @@ pub fn end() {
         settings: &process.settings,
     };
     if let Err(error) = report::write(&destination, &header) {
-        eprintln!("circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report");
+        report::say(&format!(
+            "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
+        ));
     }
 }
 
@@ -218,7 +218,10 @@ impl State {
         let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
         let mut service = match slot {
             Slot::Ready(service) => service,
-            Slot::Untried => match self.communicator.private_twin(self.settings.communicators)? {
+            Slot::Untried => match self
+                .communicator
+                .private_twin(self.settings.communicators)?
+            {
                 Some(private) => {
                     Box::new(Service::new(self.rank, self.size, &self.settings, private))
                 }
@@ -249,10 +252,13 @@ fn agree(communicator: Communicator, own: &Settings) -> Option<Settings> {
     communicator.share(&mut words).ok()?;
     let agreed = Settings::decode(&words);
     if agreed.is_none() {
-        eprintln!("circulant: rank 0 runs another version of circulant; this process stays native");
+        // Native here would be a deadlock: the others do not know of it.
+        let rank = process().rank;
+        report::say(&format!(
+            "circulant: rank {rank} has another version of circulant than rank 0 of a communicator; \
+             install one version on all nodes"
+        ));
+        communicator.abort();
     }
-    Some(agreed.unwrap_or(Settings {
-        disable: true,
-        ..Settings::default()
-    }))
+    agreed
 }

@@ -6,6 +6,7 @@
 //! address space until it is used, and calls in a steady state agree on nothing.
 
 use crate::mpi::{Buffer, Datatype, Private, Scratch};
+use crate::report;
 use crate::select::Reason;
 
 use super::Stop;
@@ -103,12 +104,12 @@ impl Pool {
             self.agreed = target;
         }
         if !self.scratch.reserve(need) {
-            // Only a datatype with larger gaps here than elsewhere comes to this. The others have
-            // started, so native is no way out any more.
-            eprintln!(
-                "circulant: rank {}: no memory for {need} bytes of scratch",
-                self.rank
-            );
+            // Only elements with larger gaps than those before them come to this: what was agreed on
+            // is bytes of data. Others may have started, so native is no way out any more.
+            let rank = self.rank;
+            report::say(&format!(
+                "circulant: rank {rank}: no memory for {need} bytes of scratch"
+            ));
             private.communicator().abort();
         }
         Ok(self.scratch.start())

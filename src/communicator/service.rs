@@ -105,15 +105,20 @@ impl Judgements {
 
     /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own
     /// operators are its own responsibility.
-    pub fn check(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
-        if !operator.is_predefined() || self.accepts(operator, datatype) {
+    pub fn check(
+        &mut self,
+        operator: Operator,
+        datatype: &Datatype,
+        private: &Private,
+    ) -> Result<(), Stop> {
+        if !operator.is_predefined() || self.accepts(operator, datatype, private) {
             Ok(())
         } else {
             Err(Stop::Native(Reason::Arguments))
         }
     }
 
-    fn accepts(&mut self, operator: Operator, datatype: &Datatype) -> bool {
+    fn accepts(&mut self, operator: Operator, datatype: &Datatype, private: &Private) -> bool {
         let known = self
             .0
             .iter()
@@ -121,7 +126,7 @@ impl Judgements {
         if let Some(&(_, _, accepted)) = known {
             return accepted;
         }
-        let accepted = operator.accepts(datatype);
+        let accepted = operator.accepts(datatype, private);
         self.0.truncate(Self::MOST - 1);
         self.0.insert(0, (operator, *datatype, accepted));
         accepted

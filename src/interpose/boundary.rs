@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::collective;
 use crate::communicator::{State, Stop};
 use crate::mpi::{Communicator, MPI_Comm};
-use crate::report::Work;
+use crate::report::{self, Work};
 use crate::select::Operation;
 
 /// Runs one exported call.
@@ -24,10 +24,10 @@ pub(super) fn cross(
     let call = || collective::run(operation, communicator, root, native, attempt);
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let rank = communicator.rank().unwrap_or(0);
-        eprintln!(
+        report::say(&format!(
             "circulant: defect in {} on rank {rank}: the job ends",
             operation.name()
-        );
+        ));
         communicator.abort();
         std::process::abort()
     })

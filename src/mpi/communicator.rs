@@ -148,23 +148,11 @@ impl Communicator {
 
     fn create_twin(self) -> Result<Private, Error> {
         let functions = &native().functions;
-        let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
-        // SAFETY: writes the group.
-        check(unsafe { (functions.PMPI_Comm_group)(self.0, group.as_mut_ptr()) })?;
-        // SAFETY: written by the successful call above.
-        let mut group = unsafe { group.assume_init() };
+        let group = Group::of(self)?;
         let mut twin = native().constants.comm_null;
         // SAFETY: the group is this communicator's own.
-        let created = check(unsafe { (functions.PMPI_Comm_create)(self.0, group, &mut twin) });
-        // SAFETY: the group was made above and is not used any more.
-        unsafe { (functions.PMPI_Group_free)(&mut group) };
-        created?;
-        // SAFETY: a communicator that was just made.
-        check(unsafe {
-            (functions.PMPI_Comm_set_errhandler)(twin, native().constants.errors_return)
-        })?;
-        LIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(Private(Communicator(twin)))
+        check(unsafe { (functions.PMPI_Comm_create)(self.0, group.0, &mut twin) })?;
+        Private::new(twin)
     }
 
     /// A private communicator of the same processes, on which errors are returned; none if any
@@ -185,6 +173,37 @@ impl Communicator {
     }
 }
 
+/// A group, freed when dropped.
+struct Group(MPI_Group);
+
+impl Group {
+    fn of(communicator: Communicator) -> Result<Group, Error> {
+        let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
+        // SAFETY: writes the group.
+        check(unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group.as_mut_ptr()) })?;
+        // SAFETY: written by the successful call above.
+        Ok(Group(unsafe { group.assume_init() }))
+    }
+
+    /// The group of one process of this group.
+    fn only(&self, rank: c_int) -> Result<Group, Error> {
+        let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
+        // SAFETY: reads one rank, writes the group.
+        check(unsafe {
+            (native().functions.PMPI_Group_incl)(self.0, 1, &rank, group.as_mut_ptr())
+        })?;
+        // SAFETY: written by the successful call above.
+        Ok(Group(unsafe { group.assume_init() }))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: made by MPI for us, and not used any more.
+        unsafe { (native().functions.PMPI_Group_free)(&mut self.0) };
+    }
+}
+
 /// A private communicator, freed when dropped.
 #[derive(Debug)]
 pub struct Private(Communicator);
@@ -193,6 +212,29 @@ pub struct Private(Communicator);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
+    /// Takes over a communicator that was just made.
+    fn new(handle: MPI_Comm) -> Result<Private, Error> {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        let private = Private(Communicator(handle));
+        let errors_return = native().constants.errors_return;
+        // SAFETY: a valid communicator and a predefined handler.
+        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;
+        Ok(private)
+    }
+
+    /// A communicator of this process alone. Local.
+    pub(super) fn alone(&self) -> Result<Private, Error> {
+        let functions = &native().functions;
+        let rank = c_int::try_from(self.0.rank()?).unwrap_or(0);
+        let group = Group::of(self.0)?.only(rank)?;
+        let mut alone = native().constants.comm_null;
+        // SAFETY: the group is this process, which is in the communicator.
+        check(unsafe {
+            (functions.PMPI_Comm_create_group)(self.0.0, group.0, super::transport::TAG, &mut alone)
+        })?;
+        Private::new(alone)
+    }
+
     /// The communicator.
     pub fn communicator(&self) -> Communicator {
         self.0

@@ -21,6 +21,25 @@ pub struct Datatype {
     true_extent: usize,
 }
 
+/// How many arguments of each kind a datatype's constructor took.
+struct Arguments {
+    integers: c_int,
+    addresses: c_int,
+    datatypes: c_int,
+}
+
+/// The datatype that another one repeats: a reference that MPI gave to us, unless it is predefined.
+struct Repeated(Datatype);
+
+impl Drop for Repeated {
+    fn drop(&mut self) {
+        if !self.0.is_predefined() {
+            // SAFETY: MPI_Type_get_contents made this handle for us to free.
+            unsafe { (native().functions.PMPI_Type_free)(&mut self.0.handle) };
+        }
+    }
+}
+
 /// Whether `handle` is MPI_DATATYPE_NULL.
 fn is_null(handle: MPI_Datatype) -> bool {
     handle == native().constants.datatype_null
@@ -102,8 +121,21 @@ impl Datatype {
         self.is_dense() && (self.is_predefined() || self.packs_in_order(communicator))
     }
 
-    /// Whether it is one of MPI's own datatypes.
+    /// Whether elements that follow each other may lie in each other's gaps, or before each other:
+    /// then the memories of different elements cannot be told apart by their bounds.
+    pub fn interleaves(&self) -> bool {
+        !usize::try_from(self.extent).is_ok_and(|extent| extent >= self.true_extent)
+    }
+
+    /// Whether it is one of MPI's own datatypes. Every constructor takes a datatype (or, for
+    /// Fortran's sized kinds, makes a predefined one).
     pub fn is_predefined(&self) -> bool {
+        self.constructed_from()
+            .is_some_and(|from| from.datatypes == 0)
+    }
+
+    /// How many arguments of each kind its constructor took. None where MPI does not say.
+    fn constructed_from(&self) -> Option<Arguments> {
         let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
         // SAFETY: writes four integers.
         let code = unsafe {
@@ -115,8 +147,37 @@ impl Datatype {
                 &mut combiner,
             )
         };
-        // Every constructor takes a datatype (or, for Fortran's sized kinds, makes a predefined one).
-        code == super::SUCCESS && datatypes == 0
+        (code == super::SUCCESS).then_some(Arguments {
+            integers,
+            addresses,
+            datatypes,
+        })
+    }
+
+    /// Of a repetition or a duplicate of another datatype, that datatype, if it is dense.
+    fn repeated(&self) -> Option<Repeated> {
+        let from = self.constructed_from()?;
+        // Nothing else of a size takes so few arguments.
+        let is_repetition = from.integers <= 1 && from.addresses == 0 && from.datatypes == 1;
+        if !is_repetition {
+            return None;
+        }
+        let (mut count, mut address, mut inner): (c_int, MPI_Aint, _) = (0, 0, self.handle);
+        // SAFETY: writes at most one integer, no address and one datatype.
+        check(unsafe {
+            (native().functions.PMPI_Type_get_contents)(
+                self.handle,
+                from.integers,
+                0,
+                1,
+                &mut count,
+                &mut address,
+                &mut inner,
+            )
+        })
+        .ok()?;
+        let inner = Repeated(Datatype::new(inner)?);
+        inner.0.is_dense().then_some(inner)
     }
 
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
@@ -141,12 +202,14 @@ impl Datatype {
         self.is_predefined() || send() == super::SUCCESS
     }
 
-    /// Packs one element of bytes that know their position, and looks whether they moved.
+    /// Packs one element of bytes that know their position, and looks whether they moved. Of a
+    /// large repetition, only what is repeated is looked at; other large elements are staged, which
+    /// is cheaper than to find out at every call.
     fn packs_in_order(&self, communicator: &Private) -> bool {
-        /// Larger elements are staged: cheaper than to find out at every call.
         const LARGEST: usize = 64 << 10;
         if self.size > LARGEST {
-            return false;
+            let repeated = self.repeated();
+            return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator));
         }
         // Two bytes tell the positions of at most 2^16 apart.
         [0, 8].into_iter().all(|shift| {

@@ -41,7 +41,7 @@ pub use mpi_sys::{MPI_Aint, MPI_Count};
 pub use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Op};
 pub use native::native;
 pub use operator::Operator;
-pub use packed::{Message, Own, Packed};
+pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;
 pub use transport::{Memory, PointToPoint};
 

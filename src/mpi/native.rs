@@ -110,6 +110,7 @@ natives! {
     PMPI_Cancel(*mut MPI_Request);
     PMPI_Comm_call_errhandler(MPI_Comm, c_int);
     PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
+    PMPI_Comm_create_group(MPI_Comm, MPI_Group, c_int, *mut MPI_Comm);
     PMPI_Comm_create_keyval(
         MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
     );
@@ -128,6 +129,7 @@ natives! {
     PMPI_Finalized(*mut c_int);
     PMPI_Get_processor_name(*mut c_char, *mut c_int);
     PMPI_Group_free(*mut MPI_Group);
+    PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
     PMPI_Initialized(*mut c_int);
     PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
     PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
@@ -141,6 +143,10 @@ natives! {
     PMPI_Sendrecv(
         *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
         c_int, MPI_Comm, *mut MPI_Status
+    );
+    PMPI_Type_free(*mut MPI_Datatype);
+    PMPI_Type_get_contents(
+        MPI_Datatype, c_int, c_int, c_int, *mut c_int, *mut MPI_Aint, *mut MPI_Datatype
     );
     PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
     PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
@@ -196,6 +202,7 @@ constants! {
     minloc: MPI_Op = MINLOC;
     maxloc: MPI_Op = MAXLOC;
     replace: MPI_Op = REPLACE;
+    no_op: MPI_Op = NO_OP;
     request_null: MPI_Request = REQUEST_NULL;
     errors_return: MPI_Errhandler = ERRORS_RETURN;
     in_place: Address = IN_PLACE;
@@ -231,9 +238,9 @@ pub fn native() -> &'static Native {
 }
 
 fn end_process(complaint: &str) -> ! {
-    eprintln!(
+    crate::report::say(&format!(
         "circulant: {complaint}; remove circulant from LD_PRELOAD or install its build for this MPI"
-    );
+    ));
     std::process::exit(1)
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mpi_sys::MPI_Op;
 
 use super::native::native;
-use super::{Buffer, Communicator, Datatype, SUCCESS, check};
+use super::{Buffer, Datatype, Private, SUCCESS, check};
 
 /// An operator of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ impl Operator {
     /// None for an operator that MPI has to judge.
     pub fn new(handle: MPI_Op) -> Option<Operator> {
         let constants = &native().constants;
-        let rejected = handle == constants.op_null || handle == constants.replace;
+        let rejected = [constants.op_null, constants.replace, constants.no_op].contains(&handle);
         (!rejected).then_some(Operator(handle))
     }
 
@@ -37,11 +37,11 @@ impl Operator {
         own.contains(&self.0)
     }
 
-    /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element.
-    ///
-    /// MPI_Reduce_local has no communicator to raise an error on and so raises it on
-    /// MPI_COMM_WORLD or MPI_COMM_SELF: there it is returned for that moment.
-    pub fn accepts(self, datatype: &Datatype) -> bool {
+    /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element, on
+    /// a communicator of this process alone, where errors are returned. (MPI_Reduce_local would
+    /// raise them on a communicator of the program.) Yes, if that communicator cannot be made: the
+    /// other processes will not say no to the same question.
+    pub fn accepts(self, datatype: &Datatype, private: &Private) -> bool {
         if !datatype.is_predefined() {
             return false;
         }
@@ -50,20 +50,22 @@ impl Operator {
         if datatype.span(1) > size_of_val(&input) {
             return false;
         }
-        let probe = || {
-            // SAFETY: both arrays are aligned for and large enough to hold one element.
-            unsafe {
-                (native().functions.PMPI_Reduce_local)(
-                    input.as_ptr().cast(),
-                    output.as_mut_ptr().cast(),
-                    1,
-                    datatype.handle(),
-                    self.0,
-                )
-            }
+        let Ok(alone) = private.alone() else {
+            return true;
         };
-        let world = Communicator::world();
-        world.with_errors_returned(|| Communicator::own().with_errors_returned(probe)) == SUCCESS
+        // SAFETY: both arrays are aligned for and large enough to hold one element.
+        let code = unsafe {
+            (native().functions.PMPI_Reduce)(
+                input.as_ptr().cast(),
+                output.as_mut_ptr().cast(),
+                1,
+                datatype.handle(),
+                self.0,
+                0,
+                alone.communicator().handle(),
+            )
+        };
+        code == SUCCESS
     }
 
     /// `into = from op into` for `count` elements.

@@ -49,12 +49,23 @@ pub struct Packed<'a> {
     pub communicator: &'a Private,
 }
 
+/// Elements of the program that are to be packed.
+#[derive(Clone, Copy)]
+pub struct Source {
+    /// Where they are.
+    pub elements: Buffer,
+    /// What they are.
+    pub datatype: Datatype,
+    /// Whether they are packed as they are.
+    pub contiguous: bool,
+}
+
 /// A message that starts here.
 pub struct Own {
     /// Which message.
     pub message: usize,
     /// The program's elements: `None` if they are at home already.
-    pub source: Option<(Buffer, Datatype)>,
+    pub source: Option<Source>,
     /// Bytes that are at home.
     pub packed: usize,
     /// Whether the message is to be unpacked to its `elements` as if it had been received.
@@ -72,9 +83,10 @@ impl Packed<'_> {
     /// Brings the first `end` bytes of the own message home.
     fn bring_home(&mut self, end: usize) -> Result<(), Error> {
         let Some(own) = &self.own else { return Ok(()) };
-        let Some((source, datatype)) = own.source else {
+        let Some(source) = own.source else {
             return Ok(());
         };
+        let datatype = source.datatype;
         if own.packed >= end {
             return Ok(());
         }
@@ -86,8 +98,8 @@ impl Packed<'_> {
         if let Some(own) = &mut self.own {
             own.packed = (first + count) * size;
         }
-        let from = datatype.element(source, first as isize);
-        if datatype.is_contiguous(self.communicator) {
+        let from = datatype.element(source.elements, first as isize);
+        if source.contiguous {
             copy_bytes(from, home, count * size);
             return Ok(());
         }

@@ -82,6 +82,35 @@ static void different_layouts(void) {
     }
 }
 
+/* One element that is larger than what is looked at to see whether it is contiguous. */
+static void large_element(void) {
+    enum { INTS = 30000 };
+    MPI_Datatype inner, outer;
+    MPI_Type_contiguous(INTS / 2, MPI_INT, &inner);
+    MPI_Type_contiguous(2, inner, &outer);
+    MPI_Type_commit(&outer);
+    int *send = allocate(sizeof(int) * INTS);
+    int *receive = allocate(sizeof(int) * INTS * (size_t)world_size);
+    for (int turn = 0; turn < 2; turn++) {
+        check_case("elements of %d ints, turn %d", INTS, turn);
+        for (int i = 0; i < INTS; i++) {
+            send[i] = world_rank * INTS + i + turn;
+        }
+        allgather(send, turn ? INTS : 1, turn ? MPI_INT : outer, receive, turn ? 1 : INTS,
+                  turn ? outer : MPI_INT, MPI_COMM_WORLD);
+        int wrong = 0;
+        for (int i = 0; i < INTS * world_size; i++) {
+            wrong += receive[i] != i + turn;
+        }
+        check(wrong == 0, "%d ints are wrong", wrong);
+        check_digest(receive, sizeof(int) * INTS * (size_t)world_size);
+    }
+    MPI_Type_free(&inner);
+    MPI_Type_free(&outer);
+    free(send);
+    free(receive);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "allgather", MPI_THREAD_SINGLE);
     byte_counts();
@@ -95,5 +124,6 @@ int main(int argc, char **argv) {
         same_layouts(layout_of_nothing(which), (MPI_Count[]){3}, 1);
     }
     different_layouts();
+    large_element();
     return check_end();
 }

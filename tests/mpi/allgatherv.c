@@ -30,8 +30,9 @@ static void one(const struct layout *from, const struct layout *to, const MPI_Co
         allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, receive.origin, counts, displacements,
                    to->type, MPI_COMM_WORLD);
     } else {
-        allgatherv(send.origin, send_items, from->type, receive.origin, counts, displacements,
-                   to->type, MPI_COMM_WORLD);
+        /* As an empty std::vector's data(). */
+        allgatherv(send_items > 0 ? send.origin : NULL, send_items, from->type, receive.origin,
+                   counts, displacements, to->type, MPI_COMM_WORLD);
     }
     buffer_check(&receive, "receive buffer");
     buffer_check(&send, "send buffer");

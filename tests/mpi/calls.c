@@ -17,12 +17,20 @@ enum operation {
 };
 
 /* The names of the report; of several reasons to go native, the first counts. */
-enum outcome { CIRCULANT, INTER_COMMUNICATOR, NOT_COMMUTATIVE, ONE_PROCESS, EMPTY, OUTCOMES };
+enum outcome {
+    CIRCULANT,
+    INTER_COMMUNICATOR,
+    NOT_COMMUTATIVE,
+    ONE_PROCESS,
+    EMPTY,
+    ARGUMENTS,
+    OUTCOMES
+};
 
 static const char *const operation_name[OPERATIONS] = {
     "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter"};
-static const char *const outcome_name[OUTCOMES] = {"circulant", "inter_communicator",
-                                                   "not_commutative", "one_process", "empty"};
+static const char *const outcome_name[OUTCOMES] = {
+    "circulant", "inter_communicator", "not_commutative", "one_process", "empty", "arguments"};
 
 static atomic_ulong counted[OPERATIONS][OUTCOMES];
 
@@ -44,6 +52,14 @@ static int size_of(MPI_Comm comm) {
     return size;
 }
 
+/* Items that lie in each other's gaps are not for reductions of ours. */
+static bool interleaves(MPI_Datatype type) {
+    MPI_Aint lower, extent, true_extent;
+    MPI_Type_get_extent(type, &lower, &extent);
+    MPI_Type_get_true_extent(type, &lower, &true_extent);
+    return extent < true_extent;
+}
+
 static enum outcome outcome_of(MPI_Count items, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int inter, commutative = 1, bytes;
     MPI_Comm_test_inter(comm, &inter);
@@ -60,7 +76,10 @@ static enum outcome outcome_of(MPI_Count items, MPI_Datatype type, MPI_Op op, MP
         return ONE_PROCESS;
     }
     MPI_Type_size(type, &bytes);
-    return items == 0 || bytes == 0 ? EMPTY : CIRCULANT;
+    if (items == 0 || bytes == 0) {
+        return EMPTY;
+    }
+    return op != MPI_OP_NULL && interleaves(type) ? ARGUMENTS : CIRCULANT;
 }
 
 static void count(enum operation operation, MPI_Count items, MPI_Datatype type, MPI_Op op,

@@ -55,6 +55,7 @@ static void all_errors(MPI_Comm comm) {
 #endif
     EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, 0, comm));
     EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_OP_NULL, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_NO_OP, 0, comm));
     EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_FLOAT, MPI_BXOR, 0, comm));
     EXPECT_ERROR(MPI_Reduce(data, out, 500, uncommitted, MPI_SUM, 0, comm));
 

@@ -42,8 +42,8 @@ static void one(const struct reduction *reduction, const MPI_Count *counts, cons
     } else {
         struct buffer receive = buffer_new(layout, count);
         buffer_expect(&receive, 0, count, result);
-        reduce_scatter(send.origin, receive.origin, counts, layout->type, reduction->op,
-                       MPI_COMM_WORLD);
+        reduce_scatter(send.origin, count > 0 ? receive.origin : NULL, counts, layout->type,
+                       reduction->op, MPI_COMM_WORLD);
         if (reduction->padding) {
             buffer_padding_undefined(&receive);
         }
