@@ -14,7 +14,7 @@
 //! | `communicator` | per-communicator state behind a keyval attribute | yes | no |
 //! | `collective` | one file per MPI operation: arguments to plan to engine, or native | yes | no |
 //! | `interpose` | the exported symbols, and the panic boundary | yes | yes |
-//! | `api` | our own C functions, the only ones in `include/circulant.h` | yes | yes |
+//! | `api` | our own C functions, the only ones in `include/circulant.h` | no | yes |
 
 pub mod engine;
 pub mod plan;

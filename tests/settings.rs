@@ -106,6 +106,7 @@ fn good_values_of_the_general_variables() {
         ("SCRATCH_MAX=1G", |s| s.scratch_max = 1 << 30),
         ("SCRATCH_MAX=0", |s| s.scratch_max = 0),
         ("ROOTS=4096", |s| s.roots = 4096),
+        ("COMMUNICATORS=0", |s| s.communicators = 0),
     ];
     for (variable, change) in cases {
         let name = variable.split('=').next().unwrap();
@@ -321,6 +322,7 @@ fn everything_set() -> Settings {
         "PACING=eager",
         "SCRATCH_MAX=7",
         "ROOTS=6",
+        "COMMUNICATORS=7",
         "TRACE=1",
         "VERBOSE=1",
     ];

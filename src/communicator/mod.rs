@@ -48,6 +48,9 @@ pub struct Process {
 
 static PROCESS: OnceCell<Process> = OnceCell::new();
 
+/// The settings of rank 0 of MPI_COMM_WORLD, once a call there has made them known.
+static JOB: OnceCell<Settings> = OnceCell::new();
+
 /// This process. MPI must be active when it is first called.
 pub fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
@@ -138,12 +141,15 @@ impl State {
     fn new(communicator: Communicator) -> Option<State> {
         let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
         let inter = communicator.is_inter().ok()?;
-        let own = &process().settings;
+        let known = JOB.get().unwrap_or(&process().settings);
         let settings = if inter || size == 1 {
-            own.clone()
+            known.clone()
         } else {
-            agree(communicator, own)?
+            agree(communicator, known)?
         };
+        if communicator == Communicator::world() {
+            JOB.get_or_init(|| settings.clone());
+        }
         Some(State {
             communicator,
             rank,
@@ -247,8 +253,8 @@ impl State {
 }
 
 /// Rank 0's settings, on all processes. Collective.
-fn agree(communicator: Communicator, own: &Settings) -> Option<Settings> {
-    let mut words = own.encode();
+fn agree(communicator: Communicator, known: &Settings) -> Option<Settings> {
+    let mut words = known.encode();
     communicator.share(&mut words).ok()?;
     let agreed = Settings::decode(&words);
     if agreed.is_none() {
