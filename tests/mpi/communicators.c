@@ -109,6 +109,8 @@ static void made_and_freed(void) {
 
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "communicators", MPI_THREAD_SINGLE);
+    check_case("on MPI_COMM_WORLD first");
+    medley(MPI_COMM_WORLD, ITEMS);
     each_kind();
     interleaved();
     made_and_freed();

@@ -181,6 +181,15 @@ def test_out_of_communicators(mpi, native_run, report, processes):
         assert outcomes["no_communicator"] > 0
 
 
+def test_settings_are_the_jobs(mpi, native_run, report):
+    """Those of rank 0 of MPI_COMM_WORLD, also on communicators whose rank 0 is another process."""
+    native = native_run("communicators", 5)
+    only_rank_0 = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 0 ] || export CIRCULANT_FORCE=1; exec "$0"'
+    run = mpi.preloaded(5, ["sh", "-c", only_rank_0, mpi.program("communicators")], report)
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_rounds_and_blocks(mpi, report, operation):
     """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""
