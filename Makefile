@@ -46,6 +46,7 @@ install:
 	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' -e 's|@STATIC_LIBS@|$(static_libs)|' \
 	    circulant.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
+	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/circulant $(DESTDIR)$(PREFIX)/include/circulant.h \

@@ -100,7 +100,7 @@ pub fn end() {
         mpi: &mpi::native().version,
         processes: process.size,
         rank: process.rank,
-        settings: &process.settings,
+        settings: JOB.get().unwrap_or(&process.settings),
     };
     if let Err(error) = report::write(&destination, &header) {
         report::say(&format!(

@@ -7,7 +7,9 @@ use crate::collective::{
     Allgather, Allgatherv, Bcast, Reduce, ReduceScatter, ReduceScatterBlock, allgather, allgatherv,
     bcast, reduce, reduce_scatter, reduce_scatter_block,
 };
-use crate::mpi::{Buffer, Counts, MPI_Comm, MPI_Datatype, MPI_Op, hook_end, native};
+use crate::mpi::{
+    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, hook_end, native, while_freed,
+};
 #[cfg(large_count)]
 use crate::mpi::{MPI_Aint, MPI_Count};
 use crate::select::Operation;
@@ -164,6 +166,43 @@ exports! {
         send = buffer(send), receive = buffer(receive), counts = wide(counts),
         datatype = (datatype), op = (op)
     });
+}
+
+/// MPI_Comm_free, during which the communicator is left to the MPI library.
+///
+/// # Safety
+/// MPI's contract for its argument.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn MPI_Comm_free(comm: *mut MPI_Comm) -> c_int {
+    // SAFETY: the argument as the program passed it.
+    unsafe { free(comm, native().functions.PMPI_Comm_free) }
+}
+
+/// MPI_Comm_disconnect; as MPI_Comm_free.
+///
+/// # Safety
+/// MPI's contract for its argument.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn MPI_Comm_disconnect(comm: *mut MPI_Comm) -> c_int {
+    // SAFETY: the argument as the program passed it.
+    unsafe { free(comm, native().functions.PMPI_Comm_disconnect) }
+}
+
+/// # Safety
+/// The contract of `forward`, for its argument.
+unsafe fn free(
+    comm: *mut MPI_Comm,
+    forward: unsafe extern "C" fn(*mut MPI_Comm) -> c_int,
+) -> c_int {
+    // SAFETY: the argument as the program passed it.
+    let forward = || unsafe { forward(comm) };
+    if comm.is_null() {
+        return forward();
+    }
+    // SAFETY: not null, so the address of a handle.
+    while_freed(Communicator::new(unsafe { *comm }), forward)
 }
 
 /// MPI_Init, after which the end of MPI is hooked, so that a program that calls nothing of ours

@@ -1,5 +1,8 @@
 //! Our state behind a communicator's attribute, and the hook at the end of MPI.
 //!
+//! While a communicator is being freed, the program's own delete callbacks may still use it, after
+//! ours has freed the state: then it has none, and calls on it are native.
+//!
 //! The attribute's copy callback copies nothing (a duplicate gets its own state when it needs one)
 //! but is a real function, since Open MPI does not accept a null one. The delete callback frees
 //! the state with the communicator. Open MPI 5 does not run MPI_COMM_WORLD's delete callbacks at
@@ -7,9 +10,10 @@
 //! to happen at the end hangs there.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use mpi_sys::MPI_Comm;
+use parking_lot::Mutex;
 
 use super::native::native;
 use super::{Communicator, SUCCESS, check, is_active};
@@ -82,6 +86,34 @@ static END: Keyval = Keyval::new();
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
+/// The communicators that are being freed, and how many they are.
+static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
+static FREEING: AtomicUsize = AtomicUsize::new(0);
+
+/// A communicator that is being freed, by its handle.
+#[derive(PartialEq)]
+struct Freed(Communicator);
+
+// SAFETY: the handle is only compared.
+unsafe impl Send for Freed {}
+
+/// Runs `free`, which frees `communicator`.
+pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
+    FREED.lock().push(Freed(communicator));
+    FREEING.fetch_add(1, Ordering::SeqCst);
+    let code = free();
+    FREEING.fetch_sub(1, Ordering::SeqCst);
+    let mut freed = FREED.lock();
+    if let Some(index) = freed.iter().position(|freed| *freed == Freed(communicator)) {
+        freed.swap_remove(index);
+    }
+    code
+}
+
+fn is_being_freed(communicator: Communicator) -> bool {
+    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed(communicator))
+}
+
 unsafe extern "C" fn copy_nothing(
     _communicator: MPI_Comm,
     _keyval: c_int,
@@ -120,6 +152,9 @@ pub fn state<'call>(
         return None;
     }
     if STATE.get().is_none() && !is_active() {
+        return None;
+    }
+    if is_being_freed(communicator) {
         return None;
     }
     let keyval = STATE.get_or_create(delete_state)?;

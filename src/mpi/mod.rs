@@ -31,7 +31,7 @@ mod transport;
 
 use std::ffi::{c_int, c_void};
 
-pub use attribute::{hook_end, state};
+pub use attribute::{hook_end, state, while_freed};
 pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;

@@ -115,6 +115,7 @@ natives! {
         MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
     );
     PMPI_Comm_delete_attr(MPI_Comm, c_int);
+    PMPI_Comm_disconnect(*mut MPI_Comm);
     PMPI_Comm_free(*mut MPI_Comm);
     PMPI_Comm_free_keyval(*mut c_int);
     PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "calls.h"
 #include "check.h"
 #include "medley.h"
 
@@ -87,6 +88,40 @@ static void duplicated_and_freed(MPI_Comm comm, int key, char *value) {
     medley(comm, 500);
 }
 
+/* A delete callback that still uses the communicator, set before anything that circulant sets. */
+static int last_broadcast(MPI_Comm comm, int key, void *value, void *extra) {
+    (void)key, (void)extra;
+    int rank, data = 0;
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 0) {
+        data = 4711 + *(int *)value;
+    }
+    MPI_Bcast(&data, 1, MPI_INT, 0, comm);
+    check(data == 4711 + *(int *)value, "the last broadcast brought %d", data);
+    deletions++;
+    return MPI_SUCCESS;
+}
+
+/* More often than there may be private communicators, so that none must be left behind. */
+static void used_while_freed(void) {
+    enum { TIMES = 600 };
+    int key, turn;
+    check_case("used while freed");
+    deletions = 0;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, last_broadcast, &key, NULL);
+    for (turn = 0; turn < TIMES; turn++) {
+        MPI_Comm comm;
+        int data[10] = {turn, world_rank == 0 ? turn : -1};
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_set_attr(comm, key, &turn);
+        bcast(data, 10, MPI_INT, 0, comm);
+        check(data[1] == turn, "broadcast %d brought %d", turn, data[1]);
+        MPI_Comm_free(&comm);
+    }
+    check(deletions == TIMES, "%d deletions of %d", deletions, TIMES);
+    MPI_Comm_free_keyval(&key);
+}
+
 int main(int argc, char **argv) {
     static char value[16];
     int key;
@@ -105,5 +140,6 @@ int main(int argc, char **argv) {
     MPI_Comm_free(&named);
     MPI_Comm_free_keyval(&key);
     check(key == MPI_KEYVAL_INVALID, "the key is still %d", key);
+    used_while_freed();
     return check_end();
 }
