@@ -94,7 +94,7 @@ def test_force_overrides_least_size(sequence):
 
 def test_default_does_no_harm(sequence):
     """On one node, calls stay with the MPI library; small ones anywhere."""
-    run = sequence({}, "bcast:8x5", "bcast:4000000x2")
+    run = sequence({}, "bcast:8x5", "bcast:32000000x2", processes=5)
     assert run.outcomes("bcast") == {"small": 5, "one_node": 2}
     assert run.stderr == ""
 
