@@ -10,7 +10,8 @@ import time
 import uuid
 
 # What the MPI itself gets wrong is kept out of the way of *native* runs, which are only there to be
-# compared with. The preloaded runs have none of this.
+# compared with. The preloaded runs have none of this, unless they say that calls of theirs go native
+# into the same trap.
 #
 # Open MPI 4.1 chooses the algorithm of MPI_Allgatherv by the size of the send type, which may
 # differ between the ranks, so that they wait for each other for ever: the algorithm is fixed.
@@ -109,9 +110,10 @@ class Mpi:
     def native(self, processes, command, **options):
         return self.run(processes, command, environment=NATIVE_ENVIRONMENT[self.family], **options)
 
-    def preloaded(self, processes, command, report, settings=None, **options):
+    def preloaded(self, processes, command, report, settings=None, trapped=False, **options):
         """Under the library; the report is written to the file `report` and read from it."""
-        environment = {"CIRCULANT_REPORT": str(report)}
+        environment = dict(NATIVE_ENVIRONMENT[self.family] if trapped else {})
+        environment["CIRCULANT_REPORT"] = str(report)
         for name, value in (settings or {}).items():
             environment[f"CIRCULANT_{name}"] = str(value)
         run = self.run(processes, command, self.library, environment, **options)

@@ -45,6 +45,9 @@ OTHERS = {
     "pending": [1, 2, 3, 5, 8, 16],
     "threads": [1, 2, 3, 5],
 }
+# Programs with calls that go native although forced (elements that interleave), where MPICH crashes.
+TRAPPED = {"reduce", "reduce_c"}
+
 # What is demanded of the library, but not of the MPI.
 ARGUMENTS = {
     program + suffix: ["keep"]
@@ -103,7 +106,7 @@ def test_program(mpi, native_run, report, program, processes, variant):
     native = native_run(program, processes)
     settings = {"FORCE": 1, **VARIANTS.get(variant, {})}
     command = [mpi.program(program), *ARGUMENTS.get(program, [])]
-    run = mpi.preloaded(processes, command, report, settings)
+    run = mpi.preloaded(processes, command, report, settings, trapped=program in TRAPPED)
     compare(run, native)
     assert run.all_outcomes() == counted(run.stdout)
 
@@ -138,7 +141,7 @@ def test_large_count_functions(mpi, native_run, report, program, processes):
         pytest.skip("this MPI has no large-count functions")
     native = native_run(program, processes)
     command = [mpi.program(program), *ARGUMENTS.get(program, [])]
-    run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1}, trapped=program in TRAPPED)
     compare(run, native)
     assert run.all_outcomes() == counted(run.stdout)
 
