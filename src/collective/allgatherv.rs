@@ -145,7 +145,12 @@ fn own(
     let source = source.map(|(elements, datatype)| Source {
         elements,
         datatype,
-        contiguous: datatype.is_contiguous(communicator),
+        // Of the receive type it is known.
+        contiguous: if datatype == receive_type {
+            !staged
+        } else {
+            datatype.is_contiguous(communicator)
+        },
     });
     Own {
         message,

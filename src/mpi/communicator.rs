@@ -125,7 +125,7 @@ impl Communicator {
     }
 
     /// Runs `action` while errors on this communicator are returned instead of raised.
-    pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+    fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         let functions = &native().functions;
         let mut handler: MPI_Errhandler = native().constants.errors_return;
         // SAFETY: reads the handler, a reference to which is freed below.

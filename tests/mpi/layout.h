@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ATOMS_MAX = 16, COLUMNS = 3000 };
+enum { ATOMS_MAX = 16, COLUMNS = 4096 };
 
 struct layout {
     const char *name;
