@@ -11,6 +11,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::thread::ThreadId;
 
 use mpi_sys::MPI_Comm;
 use parking_lot::Mutex;
@@ -86,32 +87,42 @@ static END: Keyval = Keyval::new();
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The communicators that are being freed, and how many they are.
+/// The communicators that are being freed, and how many they are, so that calls seldom need the lock.
 static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
 static FREEING: AtomicUsize = AtomicUsize::new(0);
 
-/// A communicator that is being freed, by its handle.
+/// A communicator that is being freed, by its handle, and the thread that does it: to another
+/// thread the same handle may be a new communicator already.
 #[derive(PartialEq)]
-struct Freed(Communicator);
+struct Freed(Communicator, ThreadId);
+
+impl Freed {
+    fn here(communicator: Communicator) -> Freed {
+        Freed(communicator, std::thread::current().id())
+    }
+}
 
 // SAFETY: the handle is only compared.
 unsafe impl Send for Freed {}
 
 /// Runs `free`, which frees `communicator`.
 pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
-    FREED.lock().push(Freed(communicator));
+    FREED.lock().push(Freed::here(communicator));
     FREEING.fetch_add(1, Ordering::SeqCst);
     let code = free();
     FREEING.fetch_sub(1, Ordering::SeqCst);
     let mut freed = FREED.lock();
-    if let Some(index) = freed.iter().position(|freed| *freed == Freed(communicator)) {
+    if let Some(index) = freed
+        .iter()
+        .position(|freed| *freed == Freed::here(communicator))
+    {
         freed.swap_remove(index);
     }
     code
 }
 
 fn is_being_freed(communicator: Communicator) -> bool {
-    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed(communicator))
+    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
 }
 
 unsafe extern "C" fn copy_nothing(

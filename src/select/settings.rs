@@ -38,7 +38,8 @@ pub struct Settings {
     pub scratch_max: u64,
     /// The most roots whose schedules one communicator keeps.
     pub roots: usize,
-    /// The most private communicators that a process has at once.
+    /// The most private communicators that a process has at once: MPICH has about 2,000
+    /// communicators in all, and most of them are the program's.
     pub communicators: usize,
     /// One line a call on rank 0's standard error.
     pub trace: bool,
