@@ -9,6 +9,8 @@ mpi_id = $(eval mpi_id := $(shell scripts/mpi-id $(MPICC)))$(or $(mpi_id),$(erro
 build   = build/$(mpi_id)
 version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
+sources = src build.rs Cargo.toml Cargo.lock
+
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
@@ -34,9 +36,14 @@ collectives:
 	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
 
-# Builds only what is not there, so that `sudo make install` after `make` needs no cargo.
+# Builds only if something is not there or older than its source, so that `sudo make install` after
+# `make` needs no cargo.
 install:
-	[ -e $(build)/libcirculant.so ] && [ -e $(build)/circulant ] || $(MAKE) all MPICC="$(MPICC)"
+	@for built in libcirculant.so libcirculant.a circulant; do \
+	    if [ ! -e $(build)/$$built ] || [ -n "$$(find $(sources) -newer $(build)/$$built)" ]; then \
+	        exec $(MAKE) all MPICC="$(MPICC)"; \
+	    fi; \
+	done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
 	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(build)/circulant $(DESTDIR)$(PREFIX)/bin/

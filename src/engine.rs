@@ -46,10 +46,54 @@ pub struct Pacing {
 pub struct Workspace {
     outgoing: Vec<Piece>,
     incoming: Vec<Piece>,
-    /// Per block of a reduction, the scratch offset of its accumulator plus one; 0 for none yet.
-    accumulators: Vec<usize>,
+    /// Of a reduction.
+    accumulators: Accumulators,
     /// Per round in the receive ring: whether its one block was received into the result.
     direct: Vec<bool>,
+}
+
+/// Which blocks of a reduction have arrived, and where in scratch their accumulators are.
+///
+/// A message has as many entries as blocks of it can be between their first arrival and their last
+/// round ([`Plan::holding`]), so the memory does not grow with the number of blocks.
+#[derive(Debug, Default)]
+struct Accumulators {
+    /// Entries a message.
+    span: usize,
+    /// Block b of a message is at b mod span.
+    entries: Vec<Option<Accumulator>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Accumulator {
+    block: usize,
+    offset: usize,
+}
+
+impl Accumulators {
+    fn clear(&mut self, plan: &impl Plan) {
+        self.span = plan.holding().min(plan.blocks());
+        self.entries.clear();
+        self.entries.resize(plan.messages() * self.span, None);
+    }
+
+    fn of(&self, piece: Piece) -> Option<usize> {
+        let entry = self.entries[self.index(piece)];
+        let accumulator = entry.filter(|accumulator| accumulator.block == piece.block);
+        accumulator.map(|accumulator| accumulator.offset)
+    }
+
+    fn set(&mut self, piece: Piece, offset: usize) {
+        let index = self.index(piece);
+        self.entries[index] = Some(Accumulator {
+            block: piece.block,
+            offset,
+        });
+    }
+
+    fn index(&self, piece: Piece) -> usize {
+        piece.message * self.span + piece.block % self.span
+    }
 }
 
 /// Units of scratch that `plan` needs: the packed messages of the window, or the ring of partial
@@ -141,11 +185,8 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
     ) -> Self {
         let lengths = (0..plan.messages()).map(|message| transport.length(message));
         let ring = Ring::new(&plan, lengths, pacing);
-        workspace.accumulators.clear();
         if plan.arrival() == Arrival::Combine {
-            workspace
-                .accumulators
-                .resize(plan.messages() * plan.blocks(), 0);
+            workspace.accumulators.clear(&plan);
         }
         workspace.direct.clear();
         workspace.direct.resize(pacing.window, false);
@@ -215,7 +256,7 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
 
     /// Whether no round from `done` to before `round` brings the same block, nor did one before.
     fn is_first_arrival(&mut self, piece: Piece, round: usize) -> bool {
-        if self.workspace.accumulators[self.index(piece)] != 0 {
+        if self.workspace.accumulators.of(piece).is_some() {
             return false;
         }
         let earlier = &mut self.workspace.outgoing;
@@ -285,11 +326,9 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
             }
             return Ok(self.result(piece));
         }
-        Ok(match self.workspace.accumulators[self.index(piece)] {
-            0 => self.input(piece),
-            accumulator => Place::Scratch {
-                offset: accumulator - 1,
-            },
+        Ok(match self.workspace.accumulators.of(piece) {
+            None => self.input(piece),
+            Some(offset) => Place::Scratch { offset },
         })
     }
 
@@ -329,17 +368,14 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
     /// A partial result that arrives on its way to the root.
     fn combine(&mut self, piece: Piece, offset: usize) -> Result<(), T::Error> {
         let length = self.range(piece).len();
-        let index = self.index(piece);
         let received = Place::Scratch { offset };
-        match self.workspace.accumulators[index] {
-            0 => {
-                self.workspace.accumulators[index] = offset + 1;
+        match self.workspace.accumulators.of(piece) {
+            None => {
+                self.workspace.accumulators.set(piece, offset);
                 self.transport.combine(self.input(piece), received, length)
             }
-            accumulator => {
-                let accumulator = Place::Scratch {
-                    offset: accumulator - 1,
-                };
+            Some(offset) => {
+                let accumulator = Place::Scratch { offset };
                 self.transport.combine(received, accumulator, length)
             }
         }
@@ -354,10 +390,9 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
         direct: bool,
     ) -> Result<(), T::Error> {
         let length = self.range(piece).len();
-        let index = self.index(piece);
         let received = Place::Scratch { offset };
-        let first = self.workspace.accumulators[index] == 0;
-        self.workspace.accumulators[index] = usize::MAX;
+        let first = self.workspace.accumulators.of(piece).is_none();
+        self.workspace.accumulators.set(piece, offset);
         if !first || self.transport.in_place() {
             return self.transport.combine(received, self.result(piece), length);
         }
@@ -398,10 +433,6 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
             self.plan.blocks(),
             piece.block,
         )
-    }
-
-    fn index(&self, piece: Piece) -> usize {
-        piece.message * self.plan.blocks() + piece.block
     }
 
     fn result(&self, piece: Piece) -> Place {

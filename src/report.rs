@@ -336,16 +336,20 @@ impl Destination {
     /// Where the process `rank` writes its report, given the value of `CIRCULANT_REPORT`; `None`
     /// if it writes none. Only rank 0 writes, unless the value is a file name with `%r` in it,
     /// which stands for the rank.
-    pub fn of_rank(setting: &str, rank: usize) -> Option<Destination> {
-        if setting == "stderr" {
-            (rank == 0).then_some(Destination::Stderr)
-        } else if setting.contains("%r") {
-            Some(Destination::File(
-                setting.replace("%r", &rank.to_string()).into(),
-            ))
-        } else {
-            (rank == 0).then(|| Destination::File(setting.into()))
+    ///
+    /// Processes that MPI_Comm_spawn started have ranks of their own, and the environment of those
+    /// that started them: `spawned`, the number of such a process, keeps their files apart.
+    pub fn of_rank(setting: &str, rank: usize, spawned: Option<u32>) -> Option<Destination> {
+        let writes = rank == 0 || setting.contains("%r");
+        if !writes {
+            return None;
         }
+        if setting == "stderr" {
+            return Some(Destination::Stderr);
+        }
+        let suffix = spawned.map(|number| format!(".spawned-{number}"));
+        let name = setting.replace("%r", &rank.to_string()) + &suffix.unwrap_or_default();
+        Some(Destination::File(name.into()))
     }
 }
 
@@ -557,12 +561,18 @@ circulant: reduce_scatter_block  circulant              1   4000000  0.101235   
     #[test]
     fn only_rank_0_writes_unless_the_rank_is_in_the_file_name() {
         let file = |name: &str| Some(Destination::File(name.into()));
-        assert_eq!(Destination::of_rank("stderr", 0), Some(Destination::Stderr));
-        assert_eq!(Destination::of_rank("stderr", 1), None);
-        assert_eq!(Destination::of_rank("a.json", 0), file("a.json"));
-        assert_eq!(Destination::of_rank("a.json", 1), None);
-        assert_eq!(Destination::of_rank("a.%r.json", 0), file("a.0.json"));
-        assert_eq!(Destination::of_rank("%r/%r", 12), file("12/12"));
+        let first = |setting, rank| Destination::of_rank(setting, rank, None);
+        assert_eq!(first("stderr", 0), Some(Destination::Stderr));
+        assert_eq!(first("stderr", 1), None);
+        assert_eq!(first("a.json", 0), file("a.json"));
+        assert_eq!(first("a.json", 1), None);
+        assert_eq!(first("a.%r.json", 0), file("a.0.json"));
+        assert_eq!(first("%r/%r", 12), file("12/12"));
+        let spawned = |setting, rank| Destination::of_rank(setting, rank, Some(77));
+        assert_eq!(spawned("stderr", 0), Some(Destination::Stderr));
+        assert_eq!(spawned("a.json", 0), file("a.json.spawned-77"));
+        assert_eq!(spawned("a.json", 1), None);
+        assert_eq!(spawned("a.%r.json", 3), file("a.3.json.spawned-77"));
     }
 
     #[test]

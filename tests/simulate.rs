@@ -18,6 +18,8 @@ fn q(processes: usize) -> usize {
 fn block_counts(processes: usize) -> Vec<usize> {
     let q = q(processes);
     let mut counts = vec![1, 2, 3, q.max(2) - 1, q, q + 1, 2 * q, 2 * q + 1, 17];
+    // Long enough for the engine's bookkeeping to be used again and again.
+    counts.extend((processes < 40).then_some(5 * q + 2));
     counts.retain(|&n| n > 0);
     counts.sort_unstable();
     counts.dedup();

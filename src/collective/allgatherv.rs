@@ -3,7 +3,7 @@
 use super::{count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Private, Source};
+use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
 use crate::plan::AllBroadcast;
 use crate::report::Work;
 use crate::schedule::Table;
@@ -71,9 +71,22 @@ pub(super) fn gather(
             ..
         } = service;
         let Lists {
-            messages, filled, ..
+            messages,
+            filled,
+            packed,
+            ..
         } = lists;
-        let staged = !receive_type.is_contiguous(private);
+        let staged = !receive_type.is_contiguous(private, packed);
+        let source = source.map(|(elements, datatype)| Source {
+            elements,
+            datatype,
+            // Of the receive type it is known.
+            contiguous: if datatype == receive_type {
+                !staged
+            } else {
+                datatype.is_contiguous(private, packed)
+            },
+        });
         messages.clear();
         filled.clear();
         let mut offset = 0;
@@ -104,7 +117,7 @@ pub(super) fn gather(
         let memory = Packed {
             messages,
             datatype: receive_type,
-            own: Some(own(*rank, source, (home, receive_type, staged), private)),
+            own: Some(own(*rank, source, (home, receive_type, staged))),
             blocks,
             scratch,
             staging: ring,
@@ -136,25 +149,18 @@ fn source(call: &Allgatherv, expected: usize) -> Result<Option<(Buffer, Datatype
 /// there.
 fn own(
     message: usize,
-    source: Option<(Buffer, Datatype)>,
+    source: Option<Source>,
     (home, receive_type, staged): (Buffer, Datatype, bool),
-    communicator: &Private,
 ) -> Own {
     let unpacked_at_end = source.is_some() && staged;
-    let source = source.or(staged.then_some((home, receive_type)));
-    let source = source.map(|(elements, datatype)| Source {
-        elements,
-        datatype,
-        // Of the receive type it is known.
-        contiguous: if datatype == receive_type {
-            !staged
-        } else {
-            datatype.is_contiguous(communicator)
-        },
+    let in_place = staged.then_some(Source {
+        elements: home,
+        datatype: receive_type,
+        contiguous: false,
     });
     Own {
         message,
-        source,
+        source: source.or(in_place),
         packed: 0,
         unpacked_at_end,
     }

@@ -40,10 +40,11 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
             roots,
             pool,
             run,
+            lists,
             ..
         } = service;
         let plan = Broadcast::new(skips, roots.schedules(skips, *rank, root), *rank, blocks);
-        let staged = !datatype.is_contiguous(private);
+        let staged = !datatype.is_contiguous(private, &mut lists.packed);
         let need = Need {
             unit: Unit::Byte,
             always: 0,

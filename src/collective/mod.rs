@@ -8,6 +8,8 @@
 //! operator, agreed settings, agreed resources. Arguments that are wrong on one process only go to
 //! the MPI library there, which raises what it always raises.
 
+#![forbid(unsafe_code)]
+
 mod allgather;
 mod allgatherv;
 mod bcast;
@@ -49,7 +51,13 @@ pub fn run(
     let (outcome, code) = match attempt(state, &mut work) {
         Ok(()) => (Outcome::Circulant, SUCCESS),
         Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
-        Err(Stop::Failed(error)) => return communicator.raise(error),
+        Err(Stop::Failed(error)) => {
+            let (operation, rank) = (operation.name(), state.rank());
+            report::say(&format!(
+                "circulant: MPI failed in the middle of {operation} on rank {rank}"
+            ));
+            return communicator.raise(error);
+        }
     };
     if let Some(start) = start {
         work.nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -6,6 +6,8 @@
 //!
 //! All decisions here are collective: they depend on agreed values only, or are agreed.
 
+#![forbid(unsafe_code)]
+
 mod pool;
 mod service;
 
@@ -42,6 +44,8 @@ pub struct Process {
     pub rank: usize,
     /// Size of MPI_COMM_WORLD.
     pub size: usize,
+    /// Where its report goes, if it writes one.
+    report: Option<Destination>,
     /// Whether calls are timed, for a report or a trace.
     pub observes: bool,
 }
@@ -65,12 +69,12 @@ pub fn process() -> &'static Process {
                 introduce(&settings);
             }
         }
-        let reports = settings.report.as_deref();
-        let reports = reports
-            .and_then(|setting| Destination::of_rank(setting, rank))
-            .is_some();
+        let spawned = mpi::is_spawned().then(std::process::id);
+        let report = settings.report.as_deref();
+        let report = report.and_then(|setting| Destination::of_rank(setting, rank, spawned));
         Process {
-            observes: reports || settings.trace,
+            observes: report.is_some() || settings.trace,
+            report,
             rank,
             size,
             settings,
@@ -90,10 +94,7 @@ fn introduce(settings: &Settings) {
 /// What happens when MPI is about to end: the report.
 pub fn end() {
     let process = process();
-    let Some(setting) = process.settings.report.as_deref() else {
-        return;
-    };
-    let Some(destination) = Destination::of_rank(setting, process.rank) else {
+    let Some(destination) = &process.report else {
         return;
     };
     let header = Header {
@@ -102,7 +103,8 @@ pub fn end() {
         rank: process.rank,
         settings: JOB.get().unwrap_or(&process.settings),
     };
-    if let Err(error) = report::write(&destination, &header) {
+    if let Err(error) = report::write(destination, &header) {
+        let setting = process.settings.report.as_deref().unwrap_or_default();
         report::say(&format!(
             "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
         ));

@@ -71,7 +71,7 @@ pub struct Lists {
     pub layouts: Vec<Layout>,
     /// The messages that are not empty, ascending.
     pub filled: Vec<usize>,
-    /// For copies of elements that have gaps.
+    /// For copies of elements that have gaps, and to see in which order elements are packed.
     pub packed: Vec<u8>,
 }
 

@@ -84,6 +84,9 @@ impl Keyval {
 
 static STATE: Keyval = Keyval::new();
 static END: Keyval = Keyval::new();
+/// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
+/// first one's delete callback, as if it were the end.)
+static HOOKED: AtomicBool = AtomicBool::new(false);
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -209,7 +212,7 @@ fn lookup<'call>(communicator: Communicator, keyval: c_int) -> Option<&'call Sta
 /// Sees to it that [`crate::communicator::end`] runs when MPI is about to end. Local. Not where MPI
 /// was started by a session only: MPI_COMM_SELF must not be used there.
 pub fn hook_end() {
-    if END.get().is_some() || !is_active() {
+    if HOOKED.load(Ordering::Relaxed) || !is_active() || HOOKED.swap(true, Ordering::AcqRel) {
         return;
     }
     let Some(keyval) = END.get_or_create(delete_end) else {

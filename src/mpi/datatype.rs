@@ -116,9 +116,10 @@ impl Datatype {
 
     /// Whether the packed form of any number of elements is the memory itself: dense, and in the
     /// order of the signature. (An indexed type may visit a dense stretch in another order, and a
-    /// process that describes the same signature otherwise would then see it permuted.)
-    pub fn is_contiguous(&self, communicator: &Private) -> bool {
-        self.is_dense() && (self.is_predefined() || self.packs_in_order(communicator))
+    /// process that describes the same signature otherwise would then see it permuted.) `bytes` is
+    /// memory to try it in.
+    pub fn is_contiguous(&self, communicator: &Private, bytes: &mut Vec<u8>) -> bool {
+        self.is_dense() && (self.is_predefined() || self.packs_in_order(communicator, bytes))
     }
 
     /// Whether elements that follow each other may lie in each other's gaps, or before each other:
@@ -205,20 +206,23 @@ impl Datatype {
     /// Packs one element of bytes that know their position, and looks whether they moved. Of a
     /// large repetition, only what is repeated is looked at; other large elements are staged, which
     /// is cheaper than to find out at every call.
-    fn packs_in_order(&self, communicator: &Private) -> bool {
+    fn packs_in_order(&self, communicator: &Private, bytes: &mut Vec<u8>) -> bool {
         const LARGEST: usize = 64 << 10;
         if self.size > LARGEST {
             let repeated = self.repeated();
-            return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator));
+            return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator, bytes));
         }
-        // Two bytes tell the positions of at most 2^16 apart.
-        [0, 8].into_iter().all(|shift| {
-            let pattern: Vec<u8> = (0..self.size).map(|byte| (byte >> shift) as u8).collect();
-            let mut packed = vec![0u8; self.size];
-            let from = Buffer(pattern.as_ptr().cast_mut());
-            self.pack(from, 1, Buffer(packed.as_mut_ptr()), communicator)
-                .is_ok()
-                && packed == pattern
+        bytes.clear();
+        bytes.resize(2 * self.size, 0);
+        let (pattern, packed) = bytes.split_at_mut(self.size);
+        // Two bytes tell the positions of at most 2^16 apart; the first is enough for 2^8.
+        let shifts: &[u32] = if self.size > 1 << 8 { &[0, 8] } else { &[0] };
+        shifts.iter().all(|shift| {
+            for (position, byte) in pattern.iter_mut().enumerate() {
+                *byte = (position >> shift) as u8;
+            }
+            let (from, to) = (Buffer(pattern.as_mut_ptr()), Buffer(packed.as_mut_ptr()));
+            self.pack(from, 1, to, communicator).is_ok() && packed == pattern
         })
     }
 

@@ -111,6 +111,14 @@ pub fn is_active() -> bool {
     initialized != 0 && finalized == 0
 }
 
+/// Whether MPI_Comm_spawn started this process.
+pub fn is_spawned() -> bool {
+    let mut parent = native().constants.comm_null;
+    // SAFETY: writes a handle.
+    unsafe { (native().functions.PMPI_Comm_get_parent)(&mut parent) };
+    !Communicator::new(parent).is_null()
+}
+
 /// A hash of the name of the machine (MPI_Get_processor_name), to tell the nodes of a communicator
 /// apart. 64-bit FNV-1a, since it must be the same in every process of the job.
 pub fn node_hash() -> u64 {

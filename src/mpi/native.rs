@@ -120,6 +120,7 @@ natives! {
     PMPI_Comm_free_keyval(*mut c_int);
     PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
     PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
+    PMPI_Comm_get_parent(*mut MPI_Comm);
     PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
     PMPI_Comm_rank(MPI_Comm, *mut c_int);
     PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);

@@ -69,10 +69,13 @@ pub trait Plan {
     fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
     /// Appends the blocks that are received in `round`, in wire order; returns the sender.
     fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
-    /// For how many rounds after its arrival a received block may still have to be sent.
+    /// For how many rounds after its arrival a received block may still have to be sent, or be
+    /// received again; and how many blocks of a message, following each other, can be so at once.
     ///
-    /// 2q: over a phase of q rounds each block is received once (Condition 3), and what is sent
-    /// in a phase was received in that phase or is the baseblock of the one before (Condition 4).
+    /// 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
+    /// and -q <= s < q: so block b is met in two phases, c = floor((b + x) / q) and c + 1, and the
+    /// blocks that were met and will be again, c = f - 1 or f, are 2q in a row. (Only in the last
+    /// phase, where q f = n - 1 + x, are larger numbers block n - 1.)
     fn holding(&self) -> usize;
 }
 

@@ -1,6 +1,6 @@
 /*
  * More than 2^31 bytes: in one message, and between the pieces of sparse ones (which need address
- * space, not memory). The argument names the case: bcast, allgatherv, reduce, or sparse.
+ * space, not memory). The argument names the case: an operation, or sparse.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +9,15 @@
 #include "check.h"
 
 static const size_t GIB = (size_t)1 << 30, EXCESS = 4096;
+
+/* What is counted: with large counts, bytes, so that also a count may pass 2^31. */
+#ifdef LARGE_COUNT
+#define ITEM MPI_BYTE
+enum { ITEM_SIZE = 1 };
+#else
+#define ITEM MPI_UINT64_T
+enum { ITEM_SIZE = sizeof(uint64_t) };
+#endif
 
 /* Address space; pages become memory when they are touched. */
 static unsigned char *reserve(size_t bytes) {
@@ -48,57 +57,85 @@ static void huge_bcast(void) {
     const size_t bytes = 2 * GIB + EXCESS;
     const int root = world_size - 1;
     unsigned char *data = reserve(bytes);
-    MPI_Datatype page;
-    MPI_Type_contiguous((int)EXCESS, MPI_BYTE, &page);
-    MPI_Type_commit(&page);
     check_case("bcast of %zu bytes", bytes);
     if (world_rank == root) {
         put(data, bytes, root);
     }
-    bcast(data, (MPI_Count)(bytes / EXCESS), page, root, MPI_COMM_WORLD);
+    bcast(data, (MPI_Count)(bytes / ITEM_SIZE), ITEM, root, MPI_COMM_WORLD);
     expect(data, bytes, root, "bcast");
-    MPI_Type_free(&page);
     munmap(data, bytes);
 }
 
-/* Each block is below 2^31 bytes, all together are not, and neither are the displacements. */
-static void huge_allgatherv(void) {
-    const size_t items = (2 * GIB + EXCESS) / sizeof(uint64_t) / (size_t)world_size;
+/* Bytes of each rank's block: each below 2^31, all together not, and neither the displacements. */
+static size_t block_bytes(void) {
+    return (2 * GIB + EXCESS) / (size_t)world_size / sizeof(uint64_t) * sizeof(uint64_t);
+}
+
+static void huge_allgather(bool with_counts) {
+    const size_t block = block_bytes(), bytes = block * (size_t)world_size;
+    const MPI_Count items = (MPI_Count)(block / ITEM_SIZE);
     MPI_Count counts[64];
     MPI_Aint displacements[64];
     for (int rank = 0; rank < world_size; rank++) {
-        counts[rank] = (MPI_Count)items;
-        displacements[rank] = (MPI_Aint)(items * (size_t)rank);
+        counts[rank] = items;
+        displacements[rank] = items * rank;
     }
-    const size_t block = items * sizeof(uint64_t), bytes = block * (size_t)world_size;
     unsigned char *data = reserve(bytes);
-    check_case("allgatherv of %zu bytes", bytes);
+    check_case("allgather of %zu bytes", bytes);
     put(data + block * (size_t)world_rank, block, world_rank);
-    allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts, displacements, MPI_UINT64_T,
-               MPI_COMM_WORLD);
+    if (with_counts) {
+        allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts, displacements, ITEM,
+                   MPI_COMM_WORLD);
+    } else {
+        allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, items, ITEM, MPI_COMM_WORLD);
+    }
     for (int rank = 0; rank < world_size; rank++) {
-        expect(data + block * (size_t)rank, block, rank, "allgatherv");
+        expect(data + block * (size_t)rank, block, rank, "allgather");
     }
     munmap(data, bytes);
 }
 
-static void huge_reduce(void) {
-    const size_t bytes = 2 * GIB + EXCESS, items = bytes / sizeof(uint64_t);
-    unsigned char *data = reserve(bytes);
-    check_case("reduce of %zu bytes", bytes);
-    put(data, bytes, world_rank);
-    reduce(world_rank == 0 ? MPI_IN_PLACE : data, data, (MPI_Count)items, MPI_UINT64_T, MPI_BXOR, 0,
-           MPI_COMM_WORLD);
+/* The words from number `first` on of all ranks together. */
+static void expect_combined(const unsigned char *memory, size_t bytes, size_t first) {
     size_t wrong = 0;
-    for (size_t i = 0; i < items && world_rank == 0; i++) {
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
         uint64_t value, expected = 0;
-        memcpy(&value, data + i * sizeof value, sizeof value);
+        memcpy(&value, memory + i * sizeof value, sizeof value);
         for (int rank = 0; rank < world_size; rank++) {
-            expected ^= word(rank, i);
+            expected ^= word(rank, first + i);
         }
         wrong += value != expected;
     }
-    check(wrong == 0, "reduce: %zu words are wrong", wrong);
+    check(wrong == 0, "%zu words are wrong", wrong);
+}
+
+/* One rank's block may be all there is. */
+static void huge_reduce_scatter(bool with_counts) {
+    const size_t block = block_bytes(), bytes = block * (size_t)world_size;
+    const size_t own = !with_counts ? block : world_rank == 0 ? bytes : 0;
+    MPI_Count counts[64] = {(MPI_Count)(bytes / ITEM_SIZE)};
+    unsigned char *data = reserve(bytes), *result = reserve(bytes);
+    check_case("reduce_scatter of %zu bytes", bytes);
+    put(data, bytes, world_rank);
+    if (with_counts) {
+        reduce_scatter(data, result, counts, ITEM, MPI_BXOR, MPI_COMM_WORLD);
+    } else {
+        reduce_scatter_block(data, result, (MPI_Count)(block / ITEM_SIZE), ITEM, MPI_BXOR,
+                             MPI_COMM_WORLD);
+    }
+    expect_combined(result, own, (size_t)world_rank * (block / sizeof(uint64_t)));
+    munmap(data, bytes);
+    munmap(result, bytes);
+}
+
+static void huge_reduce(void) {
+    const size_t bytes = 2 * GIB + EXCESS;
+    unsigned char *data = reserve(bytes);
+    check_case("reduce of %zu bytes", bytes);
+    put(data, bytes, world_rank);
+    reduce(world_rank == 0 ? MPI_IN_PLACE : data, data, (MPI_Count)(bytes / ITEM_SIZE), ITEM,
+           MPI_BXOR, 0, MPI_COMM_WORLD);
+    expect_combined(data, world_rank == 0 ? bytes : 0, 0);
     munmap(data, bytes);
 }
 
@@ -142,8 +179,10 @@ int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "sparse";
     if (strcmp(which, "bcast") == 0) {
         huge_bcast();
-    } else if (strcmp(which, "allgatherv") == 0) {
-        huge_allgatherv();
+    } else if (strncmp(which, "allgather", 9) == 0) {
+        huge_allgather(strcmp(which, "allgatherv") == 0);
+    } else if (strncmp(which, "reduce_scatter", 14) == 0) {
+        huge_reduce_scatter(strcmp(which, "reduce_scatter") == 0);
     } else if (strcmp(which, "reduce") == 0) {
         huge_reduce();
     } else {

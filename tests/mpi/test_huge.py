@@ -3,7 +3,14 @@
 import pytest
 
 GIB = 1 << 30
-CASES = {"bcast": "bcast", "allgatherv": "allgatherv", "reduce": "reduce"}
+OPERATIONS = [
+    "bcast",
+    "reduce",
+    "allgather",
+    "allgatherv",
+    "reduce_scatter_block",
+    "reduce_scatter",
+]
 
 
 def available_memory():
@@ -13,14 +20,18 @@ def available_memory():
 
 
 @pytest.mark.xdist_group("huge")  # one at a time
-@pytest.mark.parametrize("case", CASES)
-def test_huge(mpi, report, case):
-    if available_memory() < 7 * GIB:
-        pytest.skip("needs 7 GiB of memory")
-    run = mpi.preloaded(2, [mpi.program("huge"), case], report, {"FORCE": 1}, timeout=300)
+@pytest.mark.parametrize("program", ["huge", "huge_c"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_huge(mpi, report, program, operation):
+    """The large-count functions with counts beyond 2^31, too."""
+    if available_memory() < 9 * GIB:
+        pytest.skip("needs 9 GiB of memory")
+    if not mpi.program(program).exists():
+        pytest.skip("this MPI has no large-count functions")
+    run = mpi.preloaded(2, [mpi.program(program), operation], report, {"FORCE": 1}, timeout=300)
     run.expect_success()
     assert "failures=0" in run.stdout
-    assert run.all_outcomes() == {CASES[case]: {"circulant": 1}}
+    assert run.all_outcomes() == {operation: {"circulant": 1}}
     assert sum(row["bytes"] for row in run.rows()) > 1 << 31
 
 

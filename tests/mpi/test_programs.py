@@ -39,6 +39,8 @@ VARIANT_PROCESSES = [3, 8]
 
 # Programs that are not about one operation, and where they are worth running.
 OTHERS = {
+    "absolute": [1, 2, 5, 8],
+    "allocation": [2, 3, 5, 8],
     "attributes": [1, 2, 5],
     "communicators": [1, 2, 3, 5, 8, 16],
     "intercommunicators": [2, 3, 5, 8],
@@ -54,6 +56,7 @@ ARGUMENTS = {
     for program in ("reduce_scatter", "reduce_scatter_block")
     for suffix in ("", "_c")
 }
+ARGUMENTS["absolute"] = ["reduce"]
 
 LARGE_COUNT_PROCESSES = [1, 2, 5]
 
@@ -167,6 +170,34 @@ def test_sessions(mpi, processes):
     run = mpi.run(processes, [mpi.program("sessions")], mpi.library, settings).expect_success()
     assert digest(run) == digest(native)
     assert run.stderr == "", run.describe()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_fortran(mpi, report, processes):
+    """MPICH's bindings call the C functions; Open MPI's do not, and the calls stay native."""
+    run = mpi.preloaded(processes, [mpi.program("fortran")], report, {"FORCE": 1})
+    run.expect_success()
+    assert run.stdout.strip() == "failures=0"
+    outcome = "circulant" if processes > 1 else "one_process"
+    if mpi.family == "mpich":
+        assert run.all_outcomes() == dict.fromkeys(OPERATIONS, {outcome: 1})
+    else:
+        assert run.report is None
+
+
+def test_spawned_processes(mpi, report):
+    """A job that MPI_Comm_spawn starts is served, too, and its report replaces nobody's."""
+    native = mpi.native(2, [mpi.program("spawn")])
+    if "Error in spawn call" in native.stderr + native.stdout:
+        pytest.skip("this MPI's launcher starts no processes for programs")
+    native.expect_success()
+    run = mpi.preloaded(2, [mpi.program("spawn")], report, {"FORCE": 1}).expect_success()
+    assert len(re.findall("failures=0", run.stdout)) == 2
+    (other,) = report.parent.glob(report.name + ".spawned-*")
+    children = run.with_report(other)
+    assert (run.report["processes"], children.report["processes"]) == (2, 3)
+    for job in (run, children):
+        assert job.all_outcomes() == {operation: {"circulant": 2} for operation in OPERATIONS}
 
 
 @pytest.mark.parametrize("processes", [2, 3])
