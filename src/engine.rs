@@ -11,8 +11,10 @@
 //! **Pacing.** The papers' rounds are one-ported. What keeps them so over MPI: receives are posted
 //! a bounded window ahead, so that a block always finds its receiver ready; a bounded number of
 //! sends is outstanding; and a round's receive is complete before the next round's send starts.
-//! With synchronous-mode sends (the transport's business) no block can then run ahead into
-//! buffers, and no two flows share a port for longer than it takes one to end.
+//! So a process that received in a round is paced by it: it sends no more than it receives. One
+//! that did not (a broadcast's root, above all) would run ahead into buffers, and several flows
+//! would share a port. Its sends are synchronous-mode: they end when their receive has begun. The
+//! others do without, because the handshake costs a message.
 //!
 //! **Where blocks live.**
 //! - *Store* (broadcast, all-broadcast): a message of one block is received where it belongs and
@@ -22,15 +24,16 @@
 //!   received (`received = own op received`), and stays there, the block's *accumulator*, until it
 //!   is sent; later ones are combined into it. So the input is never copied, and a block that only
 //!   leaves is sent straight from the input. The ring holds a received message for the plan's
-//!   [`holding`](Plan::holding) rounds, and for the sends that may lag behind them. Where the process is the block's root, the result buffer
-//!   is the accumulator; a single block is received straight into it unless the input is there.
+//!   [`holding`](Plan::holding) rounds, and for the sends that may lag behind them. Where the process
+//!   is the block's root, the result buffer is the accumulator; a single block is received straight
+//!   into it unless the input is there.
 //!
 //! The engine can be advanced in steps: it returns `Pending` where the transport does.
 
 #![forbid(unsafe_code)]
 
 use crate::plan::{Arrival, Piece, Plan, block_range, largest_block};
-use crate::transport::{Place, Progress, Transport};
+use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// How far rounds may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,19 @@ pub struct Pacing {
     pub window: usize,
     /// Sends outstanding, at least 1.
     pub sends: usize,
+    /// Which of them are synchronous-mode.
+    pub synchronous: Synchronous,
+}
+
+/// Which sends are synchronous-mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Those of a process that received nothing in the round before.
+    Unpaced,
+    /// All.
+    All,
+    /// None.
+    None,
 }
 
 /// Bookkeeping that is kept between calls, so that a call in a steady state allocates nothing.
@@ -173,6 +189,8 @@ pub struct Engine<'a, P, T> {
     done: usize,
     /// Sends that have been finished.
     finished: usize,
+    /// Whether something was received in the latest round that is done.
+    received: bool,
 }
 
 impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
@@ -200,6 +218,7 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
             started: 0,
             done: 0,
             finished: 0,
+            received: false,
         }
     }
 
@@ -279,11 +298,19 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
         let length = self.length(&self.workspace.outgoing);
         if length > 0 {
             let place = self.gather(round)?;
-            self.transport
-                .start_send(round % self.pacing.sends, to, place, length)?;
+            let (slot, mode) = (round % self.pacing.sends, self.send_mode());
+            self.transport.start_send(slot, to, place, length, mode)?;
         }
         self.started = round + 1;
         Ok(Progress::Ready)
+    }
+
+    fn send_mode(&self) -> SendMode {
+        match self.pacing.synchronous {
+            Synchronous::Unpaced if self.received => SendMode::Standard,
+            Synchronous::Unpaced | Synchronous::All => SendMode::Synchronous,
+            Synchronous::None => SendMode::Standard,
+        }
     }
 
     /// Waits for the sends of rounds before `end`.
@@ -339,6 +366,7 @@ impl<'a, P: Plan, T: Transport> Engine<'a, P, T> {
             return Ok(Progress::Pending);
         }
         self.incoming(round);
+        self.received = !self.workspace.incoming.is_empty();
         let direct = self.workspace.direct[slot];
         let mut offset = self.ring.receive(round);
         for index in 0..self.workspace.incoming.len() {

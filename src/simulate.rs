@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::engine::{Engine, Pacing, Workspace, scratch_units};
 use crate::plan::{AllBroadcast, Broadcast, Plan, Reversed, Schedules};
 use crate::schedule::{Skips, Table};
-use crate::transport::{Place, Progress, Transport};
+use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// Which collective is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,7 +387,9 @@ impl Transport for Rank<'_> {
         to: usize,
         place: Place,
         length: usize,
+        _mode: SendMode,
     ) -> Result<(), Failure> {
+        // A standard send may take as long as a synchronous one.
         let mut network = self.network.borrow_mut();
         network.steps += 1;
         network.unfinished.insert((self.rank, slot), ());

@@ -45,6 +45,15 @@ pub enum Progress {
     Pending,
 }
 
+/// When a send is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// Whenever its memory may be written again, which may be at once.
+    Standard,
+    /// Not before its receive has begun.
+    Synchronous,
+}
+
 /// Point-to-point transfers and local memory, for one collective call on one process.
 ///
 /// Sends and receives are numbered by *slot*; a slot holds one outstanding transfer, and the
@@ -69,6 +78,7 @@ pub trait Transport {
         to: usize,
         place: Place,
         length: usize,
+        mode: SendMode,
     ) -> Result<(), Self::Error>;
 
     /// Starts to receive `length > 0` units from process `from` into `place`.

@@ -2,12 +2,13 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
-use circulant::engine::Pacing;
+use circulant::engine::{Pacing, Synchronous};
 use circulant::simulate::{Collective, Counts, Failure, Problem, simulate};
 
 const PACING: Pacing = Pacing {
     window: 4,
     sends: 2,
+    synchronous: Synchronous::Unpaced,
 };
 
 fn q(processes: usize) -> usize {
@@ -184,7 +185,11 @@ fn every_pacing_gives_the_same_results() {
                     (Collective::AllBroadcast, inputs(p, n)[3].clone()),
                     (Collective::AllReduction, inputs(p, n)[1].clone()),
                 ] {
-                    let pacing = Pacing { window, sends };
+                    let pacing = Pacing {
+                        window,
+                        sends,
+                        ..PACING
+                    };
                     let problem = Problem {
                         collective,
                         processes: p,

@@ -137,8 +137,6 @@ impl Judgements {
 pub struct Run {
     /// How far rounds overlap.
     pub pacing: engine::Pacing,
-    /// Whether sends are synchronous-mode.
-    pub synchronous: bool,
     workspace: Workspace,
 }
 
@@ -148,8 +146,12 @@ impl Run {
             pacing: engine::Pacing {
                 window: settings.window,
                 sends: settings.sends,
+                synchronous: match settings.pacing {
+                    Pacing::Auto => engine::Synchronous::Unpaced,
+                    Pacing::Synchronous => engine::Synchronous::All,
+                    Pacing::Eager => engine::Synchronous::None,
+                },
             },
-            synchronous: settings.pacing == Pacing::Synchronous,
             workspace: Workspace::default(),
         }
     }
@@ -161,7 +163,7 @@ impl Run {
         private: &Private,
         memory: M,
     ) -> Result<M, Stop> {
-        let mut transport = PointToPoint::new(private, memory, self.synchronous);
+        let mut transport = PointToPoint::new(private, memory);
         match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
             Ok(_) => Ok(transport.memory),
             Err(error) => {

@@ -1,9 +1,7 @@
 //! The engine's transport over the MPI library's point-to-point calls, on a private communicator.
 //!
-//! Sends are synchronous-mode by default: such a send completes only when its receive has begun,
-//! so with a bounded number outstanding no block runs ahead into buffers, and the one-ported
-//! rounds of the papers really hold (see [`engine`](crate::engine), Pacing). All messages have one
-//! tag: two processes exchange at most one message a round, and MPI keeps their order.
+//! All messages have one tag: two processes exchange at most one message a round, and MPI keeps
+//! their order, whatever the mode of the sends.
 
 use std::ffi::c_int;
 
@@ -11,7 +9,7 @@ use mpi_sys::{MPI_Datatype, MPI_Request, MPI_Status};
 
 use super::native::{Native, native};
 use super::{Buffer, Error, Private, check};
-use crate::transport::{Place, Progress, Transport};
+use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// Where places are, and what a unit is.
 pub trait Memory {
@@ -44,21 +42,19 @@ pub struct PointToPoint<'a, M> {
     communicator: &'a Private,
     /// Where blocks are.
     pub memory: M,
-    synchronous: bool,
     sends: [MPI_Request; SLOTS],
     receives: [MPI_Request; SLOTS],
 }
 
 impl<'a, M: Memory> PointToPoint<'a, M> {
-    /// Over `communicator`, with synchronous-mode or ordinary sends.
-    pub fn new(communicator: &'a Private, memory: M, synchronous: bool) -> Self {
+    /// Over `communicator`.
+    pub fn new(communicator: &'a Private, memory: M) -> Self {
         let native = native();
         let none = [native.constants.request_null; SLOTS];
         PointToPoint {
             native,
             communicator,
             memory,
-            synchronous,
             sends: none,
             receives: none,
         }
@@ -112,12 +108,12 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         to: usize,
         place: Place,
         length: usize,
+        mode: SendMode,
     ) -> Result<(), Error> {
         let functions = &self.native.functions;
-        let send = if self.synchronous {
-            functions.PMPI_Issend
-        } else {
-            functions.PMPI_Isend
+        let send = match mode {
+            SendMode::Standard => functions.PMPI_Isend,
+            SendMode::Synchronous => functions.PMPI_Issend,
         };
         // SAFETY: `length` units are at the place's address, and stay there until the send is
         // finished.

@@ -30,7 +30,7 @@ pub struct Settings {
     pub g: f64,
     /// Receives posted ahead.
     pub window: usize,
-    /// Synchronous sends outstanding at a time.
+    /// Sends outstanding at a time.
     pub sends: usize,
     /// How sends are kept in step with their receives.
     pub pacing: Pacing,
@@ -89,8 +89,10 @@ impl Mode {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum Pacing {
-    /// Synchronous-mode sends: complete once the receive has begun, so that no rank runs ahead.
+    /// Synchronous where nothing else paces a rank: where it received nothing in the round before.
     #[default]
+    Auto,
+    /// Synchronous-mode sends: complete once the receive has begun, so that no rank runs ahead.
     Synchronous,
     /// Ordinary sends: complete as soon as the message is buffered.
     Eager,
@@ -98,7 +100,7 @@ pub enum Pacing {
 
 impl Pacing {
     /// Every pacing, in the order of the discriminants.
-    pub(super) const ALL: [Pacing; 2] = [Pacing::Synchronous, Pacing::Eager];
+    pub(super) const ALL: [Pacing; 3] = [Pacing::Auto, Pacing::Synchronous, Pacing::Eager];
 }
 
 /// Where a value came from.

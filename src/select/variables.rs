@@ -89,14 +89,14 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
     Variable::agreed(
         "CIRCULANT_SENDS",
         OUTSTANDING,
-        "synchronous sends outstanding at a time",
+        "sends outstanding at a time",
         |s| s.sends as u64,
         |s, word| s.sends = word as usize,
     ),
     Variable::agreed(
         "CIRCULANT_PACING",
-        Accepts::OneOf(&["synchronous", "eager"]),
-        "synchronous-mode sends, which keep the ranks in step, or ordinary sends",
+        Accepts::OneOf(&["auto", "synchronous", "eager"]),
+        "synchronous-mode sends, or ordinary ones; auto: synchronous where a rank received nothing in the round before",
         |s| s.pacing as u64,
         |s, word| s.pacing = Pacing::ALL[word as usize],
     ),

@@ -33,6 +33,7 @@ VARIANTS = {
     "block-of-64K-one-at-a-time": {"BLOCK_SIZE": "64K", "WINDOW": 1, "SENDS": 1},
     "wide-window": {"BLOCKS": 40, "WINDOW": 16, "SENDS": 8},
     "eager": {"BLOCKS": 9, "PACING": "eager"},
+    "synchronous": {"BLOCKS": 9, "PACING": "synchronous"},
     "one-root-kept": {"ROOTS": 1},
 }
 VARIANT_PROCESSES = [3, 8]

@@ -38,7 +38,7 @@ def sequence(mpi, report):
         ("WINDOW", "-3", "from 1 to"),
         ("BCAST", "quick", "auto, native or circulant"),
         ("REDUCE_SCATTER_BLOCK", "1", "auto, native or circulant"),
-        ("PACING", "slow", "synchronous or eager"),
+        ("PACING", "slow", "auto, synchronous or eager"),
         ("TRACE", "yes", "0 or 1"),
     ],
 )
