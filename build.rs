@@ -52,13 +52,16 @@ const FAMILIES: &[(&str, &str)] = &[
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=MPICC");
-    println!("cargo::rustc-check-cfg=cfg(large_count)");
+    println!("cargo::rustc-check-cfg=cfg(large_count, idup_with_info)");
     if env::var_os("CARGO_FEATURE_MPI").is_none() {
         return;
     }
     let header = preprocess();
     if header.contains("PMPI_Bcast_c") {
         println!("cargo::rustc-cfg=large_count");
+    }
+    if header.contains("PMPI_Comm_idup_with_info") {
+        println!("cargo::rustc-cfg=idup_with_info");
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("constants.rs"), constants(&header)).expect("OUT_DIR can be written");

@@ -59,6 +59,8 @@ pub struct Counts {
     pub rounds: usize,
     /// Messages sent.
     pub messages_sent: usize,
+    /// Those of them that were sent in synchronous mode.
+    pub synchronous: usize,
     /// Messages received.
     pub messages_received: usize,
     /// Units sent.
@@ -387,7 +389,7 @@ impl Transport for Rank<'_> {
         to: usize,
         place: Place,
         length: usize,
-        _mode: SendMode,
+        mode: SendMode,
     ) -> Result<(), Failure> {
         // A standard send may take as long as a synchronous one.
         let mut network = self.network.borrow_mut();
@@ -404,6 +406,7 @@ impl Transport for Rank<'_> {
             .or_default()
             .push_back(flight);
         self.counts.messages_sent += 1;
+        self.counts.synchronous += usize::from(mode == SendMode::Synchronous);
         self.counts.sent += length;
         Ok(())
     }
@@ -485,5 +488,103 @@ impl Transport for Rank<'_> {
 
     fn arrived(&mut self, _: usize, _: usize, _: usize) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+/// A check that cannot fail is none: plans with a defect, and what is found.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Pacing, Synchronous};
+    use crate::plan::{Arrival, Piece};
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Defect {
+        None,
+        /// Sends nothing.
+        Mute,
+        /// Sends another block than it should.
+        Mistaken,
+        /// Cuts the message into fewer blocks.
+        Coarse,
+    }
+
+    /// A broadcast in which one process has a defect.
+    struct Defective<'a>(Broadcast<'a>, Defect);
+
+    impl Plan for Defective<'_> {
+        fn processes(&self) -> usize {
+            self.0.processes()
+        }
+        fn messages(&self) -> usize {
+            self.0.messages()
+        }
+        fn blocks(&self) -> usize {
+            self.0.blocks()
+        }
+        fn rounds(&self) -> usize {
+            self.0.rounds()
+        }
+        fn arrival(&self) -> Arrival {
+            self.0.arrival()
+        }
+        fn is_root(&self, message: usize) -> bool {
+            self.0.is_root(message)
+        }
+        fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
+            let to = self.0.send(round, pieces);
+            match self.1 {
+                Defect::None | Defect::Coarse => (),
+                Defect::Mute => pieces.clear(),
+                Defect::Mistaken => {
+                    let next =
+                        |piece: &mut Piece| piece.block = (piece.block + 1) % self.0.blocks();
+                    pieces.iter_mut().for_each(next);
+                }
+            }
+            to
+        }
+        fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
+            self.0.receive(round, pieces)
+        }
+        fn holding(&self) -> usize {
+            self.0.holding()
+        }
+    }
+
+    fn outcome(defect: Defect) -> Result<Vec<Counts>, Failure> {
+        let problem = Problem {
+            collective: Collective::Broadcast { root: 0 },
+            processes: 5,
+            blocks: 3,
+            lengths: vec![9],
+            in_place: false,
+            pacing: Pacing {
+                window: 4,
+                sends: 2,
+                synchronous: Synchronous::Unpaced,
+            },
+        };
+        let skips = Skips::new(5);
+        let schedules = all_schedules(&skips, 0);
+        run(&problem, |rank| {
+            let defect = if rank == 0 { defect } else { Defect::None };
+            let blocks = if defect == Defect::Coarse { 2 } else { 3 };
+            Defective(
+                Broadcast::new(&skips, &schedules[rank], rank, blocks),
+                defect,
+            )
+        })
+    }
+
+    #[test]
+    fn defects_are_found() {
+        assert!(outcome(Defect::None).is_ok());
+        let deadlock = matches!(outcome(Defect::Mute), Err(Failure::Deadlock { .. }));
+        assert!(deadlock, "{:?}", outcome(Defect::Mute));
+        let wrong = matches!(outcome(Defect::Mistaken), Err(Failure::Wrong { .. }));
+        assert!(wrong, "{:?}", outcome(Defect::Mistaken));
+        let length = matches!(outcome(Defect::Coarse), Err(Failure::Length { .. }));
+        assert!(length, "{:?}", outcome(Defect::Coarse));
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::panic)] // That is how a test fails.
 
 use circulant::engine::{Pacing, Synchronous};
-use circulant::simulate::{Collective, Counts, Failure, Problem, simulate};
+use circulant::simulate::{Collective, Counts, Problem, simulate};
 
 const PACING: Pacing = Pacing {
     window: 4,
@@ -227,23 +227,48 @@ fn more_blocks_than_units_is_no_failure() {
     }
 }
 
-/// The simulator itself must be able to fail: a plan whose ranks disagree is found out.
+/// Synchronous-mode where nothing was received in the round before: a broadcast's root always; the
+/// others, which receive n blocks in n - 1 + q rounds, at most q times.
 #[test]
-fn a_wrong_length_is_found() {
-    let mut problem = Problem {
-        collective: Collective::Broadcast { root: 0 },
-        processes: 5,
-        blocks: 3,
-        lengths: vec![9],
-        in_place: false,
-        pacing: PACING,
+fn only_unpaced_sends_are_synchronous() {
+    let (p, n) = (16, 11);
+    let with = |collective, lengths: Vec<usize>, synchronous| {
+        let pacing = Pacing {
+            synchronous,
+            ..PACING
+        };
+        let problem = Problem {
+            collective,
+            processes: p,
+            blocks: n,
+            lengths,
+            in_place: false,
+            pacing,
+        };
+        simulate(&problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
     };
-    assert!(simulate(&problem).is_ok());
-    problem.collective = Collective::Broadcast { root: 7 };
-    let outcome = std::panic::catch_unwind(|| simulate(&problem));
-    assert!(
-        !matches!(outcome, Ok(Ok(_))),
-        "a root that does not exist: {:?}",
-        Failure::Unreceived
-    );
+    let broadcast = Collective::Broadcast { root: 3 };
+    for (rank, count) in with(broadcast, vec![99], Synchronous::Unpaced)
+        .iter()
+        .enumerate()
+    {
+        if rank == 3 {
+            assert_eq!(count.synchronous, count.messages_sent);
+            assert!(count.synchronous >= n);
+        } else {
+            assert!(count.synchronous <= 4, "rank {rank}: {count:?}");
+            assert!(count.synchronous < count.messages_sent || count.messages_sent == 0);
+        }
+    }
+    for count in with(Collective::AllBroadcast, vec![99; p], Synchronous::Unpaced) {
+        assert_eq!((count.synchronous, count.messages_sent), (1, n - 1 + 4));
+    }
+    for collective in [broadcast, Collective::Reduction { root: 3 }] {
+        for count in with(collective, vec![99], Synchronous::All) {
+            assert_eq!(count.synchronous, count.messages_sent);
+        }
+        let counts = with(collective, vec![99], Synchronous::None);
+        assert!(counts.iter().all(|count| count.synchronous == 0));
+        assert!(counts.iter().any(|count| count.messages_sent > 0));
+    }
 }

@@ -106,11 +106,13 @@ pub(super) fn gather(
         let plan = AllBroadcast::new(skips, table, filled, *rank, blocks);
         let lengths = messages.iter().map(|message| message.length);
         let ring = scratch_units(&plan, lengths, run.pacing);
+        // What cannot be packed is larger than any bound on scratch, so this is agreed on.
+        let packable = |source: &Source| source.contiguous || source.datatype.is_packable();
         let need = Need {
             unit: Unit::Byte,
             always: ring,
             possible: bytes,
-            happens: staged,
+            happens: staged || !source.as_ref().is_none_or(packable),
         };
         let scratch = pool.reserve(private, need)?;
         let home = messages[*rank].elements;

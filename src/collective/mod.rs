@@ -110,10 +110,10 @@ fn layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
 }
 
 /// The same for elements that are to be combined. In scratch they keep their layout, so those that
-/// interleave would overlay each other there.
+/// interleave would overlay each other there; and those with gaps are packed to be copied.
 fn combined_layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
     let datatype = layout(datatype, buffer)?;
-    if datatype.interleaves() {
+    if datatype.interleaves() || !datatype.is_dense() && !datatype.is_packable() {
         Err(Stop::Native(Reason::Arguments))
     } else {
         Ok(datatype)

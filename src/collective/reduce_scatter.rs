@@ -50,9 +50,15 @@ pub(super) fn scatter(
     work.bytes = bytes as u64;
     let operator = operator(call.op)?;
     let blocks = state.blocks(operation, bytes)?.min(largest);
-    let input = combined_input(call.send, call.receive)?;
+    let receives = count(call.counts.at(state.rank()))? > 0;
+    let input = if receives || call.send.is_in_place() {
+        combined_input(call.send, call.receive)?
+    } else {
+        // A receive buffer without elements overlaps nothing.
+        call.send
+    };
     let datatype = combined_layout(call.datatype, input)?;
-    if count(call.counts.at(state.rank()))? > 0 {
+    if receives {
         layout(call.datatype, call.receive)?;
     }
     state.serve(|service| {

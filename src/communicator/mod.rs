@@ -226,6 +226,10 @@ impl State {
         let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
         let mut service = match slot {
             Slot::Ready(service) => service,
+            // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
+            Slot::Untried if mpi::is_being_duplicated(self.communicator) => {
+                return Err(self.refuse(Reason::NoCommunicator));
+            }
             Slot::Untried => match self
                 .communicator
                 .private_twin(self.settings.communicators)?

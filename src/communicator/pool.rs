@@ -99,6 +99,8 @@ impl Pool {
             let target = ahead.min(self.most).max(common);
             let reserved = self.scratch.reserve(target.max(need));
             if !private.communicator().all_agree(reserved)? {
+                // What was there before may be gone, here or elsewhere.
+                self.agreed = 0;
                 return Err(Stop::Native(Reason::Memory));
             }
             self.agreed = target;

@@ -7,8 +7,11 @@ use crate::collective::{
     Allgather, Allgatherv, Bcast, Reduce, ReduceScatter, ReduceScatterBlock, allgather, allgatherv,
     bcast, reduce, reduce_scatter, reduce_scatter_block,
 };
+#[cfg(idup_with_info)]
+use crate::mpi::MPI_Info;
 use crate::mpi::{
-    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, hook_end, native, while_freed,
+    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, hook_end,
+    mark_duplicated, native, while_freed,
 };
 #[cfg(large_count)]
 use crate::mpi::{MPI_Aint, MPI_Count};
@@ -203,6 +206,41 @@ unsafe fn free(
     }
     // SAFETY: not null, so the address of a handle.
     while_freed(Communicator::new(unsafe { *comm }), forward)
+}
+
+/// MPI_Comm_idup, which is remembered: until its end is seen, which it is not, no private communicator
+/// is made beside it.
+///
+/// # Safety
+/// MPI's contract for its arguments.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn MPI_Comm_idup(
+    comm: MPI_Comm,
+    newcomm: *mut MPI_Comm,
+    request: *mut MPI_Request,
+) -> c_int {
+    mark_duplicated(Communicator::new(comm));
+    // SAFETY: the arguments as the program passed them.
+    unsafe { (native().functions.PMPI_Comm_idup)(comm, newcomm, request) }
+}
+
+/// MPI_Comm_idup_with_info; as MPI_Comm_idup.
+///
+/// # Safety
+/// MPI's contract for its arguments.
+#[cfg(idup_with_info)]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn MPI_Comm_idup_with_info(
+    comm: MPI_Comm,
+    info: MPI_Info,
+    newcomm: *mut MPI_Comm,
+    request: *mut MPI_Request,
+) -> c_int {
+    mark_duplicated(Communicator::new(comm));
+    // SAFETY: the arguments as the program passed them.
+    unsafe { (native().functions.PMPI_Comm_idup_with_info)(comm, info, newcomm, request) }
 }
 
 /// MPI_Init, after which the end of MPI is hooked, so that a program that calls nothing of ours

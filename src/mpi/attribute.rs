@@ -84,6 +84,8 @@ impl Keyval {
 
 static STATE: Keyval = Keyval::new();
 static END: Keyval = Keyval::new();
+/// On communicators that MPI_Comm_idup was called on.
+static DUPLICATED: Keyval = Keyval::new();
 /// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
 /// first one's delete callback, as if it were the end.)
 static HOOKED: AtomicBool = AtomicBool::new(false);
@@ -190,7 +192,42 @@ pub fn state<'call>(
     Some(unsafe { &*state })
 }
 
+/// Remembers that a duplication of `communicator` that does not block is being started. Local.
+pub fn mark_duplicated(communicator: Communicator) {
+    if ENDED.load(Ordering::Relaxed) || communicator.is_null() || !is_active() {
+        return;
+    }
+    if let Some(keyval) = DUPLICATED.get_or_create(delete_nothing) {
+        let marker: *mut c_void = (&raw const ENDED).cast_mut().cast();
+        // SAFETY: the value is only compared with null, never read through.
+        unsafe {
+            (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, marker);
+        }
+    }
+}
+
+/// Whether such a duplication may be under way. (When it ends is not seen.)
+pub fn is_being_duplicated(communicator: Communicator) -> bool {
+    let keyval = DUPLICATED.get();
+    keyval.is_some_and(|keyval| attribute(communicator, keyval).is_some())
+}
+
+unsafe extern "C" fn delete_nothing(
+    _communicator: MPI_Comm,
+    _keyval: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    SUCCESS
+}
+
 fn lookup<'call>(communicator: Communicator, keyval: c_int) -> Option<&'call State> {
+    let value = attribute(communicator, keyval)?;
+    // SAFETY: every value of this attribute is the address of a `State`.
+    Some(unsafe { &*value.cast::<State>() })
+}
+
+fn attribute(communicator: Communicator, keyval: c_int) -> Option<*mut c_void> {
     let mut value: *mut c_void = std::ptr::null_mut();
     let mut found = 0;
     // SAFETY: writes a pointer and an integer.
@@ -202,11 +239,7 @@ fn lookup<'call>(communicator: Communicator, keyval: c_int) -> Option<&'call Sta
             &mut found,
         )
     };
-    if code != SUCCESS || found == 0 || value.is_null() {
-        return None;
-    }
-    // SAFETY: every value of this attribute is the address of a `State`.
-    Some(unsafe { &*value.cast::<State>() })
+    (code == SUCCESS && found != 0 && !value.is_null()).then_some(value)
 }
 
 /// Sees to it that [`crate::communicator::end`] runs when MPI is about to end. Local. Not where MPI
@@ -248,5 +281,6 @@ fn end() {
         }
     }
     STATE.free();
+    DUPLICATED.free();
     END.free();
 }

@@ -19,13 +19,23 @@ pub struct Datatype {
     true_lower: isize,
     /// Bytes from an element's first byte of data to behind its last.
     true_extent: usize,
+    /// Bytes of an element before its first byte of data, and behind its last.
+    margins: (usize, usize),
 }
+
+/// What a datatype's constructor is asked for: with large counts where the MPI has them, since the
+/// other form is an error for a datatype that was made with large counts.
+#[cfg(large_count)]
+type Quantity = MPI_Count;
+#[cfg(not(large_count))]
+type Quantity = c_int;
 
 /// How many arguments of each kind a datatype's constructor took.
 struct Arguments {
-    integers: c_int,
-    addresses: c_int,
-    datatypes: c_int,
+    /// Integers and large counts.
+    numbers: [Quantity; 2],
+    addresses: Quantity,
+    datatypes: Quantity,
 }
 
 /// The datatype that another one repeats: a reference that MPI gave to us, unless it is predefined.
@@ -72,12 +82,25 @@ impl Datatype {
             (functions.PMPI_Type_get_true_extent)(handle, &mut true_lower, &mut true_extent)
         })
         .ok()?;
+        let (lower, upper) = (lower as isize, lower.wrapping_add(extent) as isize);
+        let (true_lower, true_extent) = (true_lower as isize, usize::try_from(true_extent).ok()?);
+        let true_upper = true_lower.wrapping_add_unsigned(true_extent);
+        // A margin larger than an element is none: then the datatype holds an address.
+        let margin = |from: isize, to: isize| {
+            let margin = usize::try_from(to.wrapping_sub(from)).unwrap_or(0);
+            if margin <= extent.unsigned_abs() as usize {
+                margin
+            } else {
+                0
+            }
+        };
         Some(Datatype {
             handle,
             size,
             extent: extent as isize,
-            true_lower: true_lower as isize,
-            true_extent: usize::try_from(true_extent).ok()?,
+            true_lower,
+            true_extent,
+            margins: (margin(lower, true_lower), margin(true_upper, upper)),
         })
     }
 
@@ -96,7 +119,8 @@ impl Datatype {
         self.true_lower
     }
 
-    /// Bytes from the first byte of data of `count` elements to behind the last.
+    /// Bytes that `count` elements take in scratch, their margins included: an operator may assign
+    /// whole elements.
     pub fn span(&self, count: usize) -> usize {
         match count.checked_sub(1) {
             None => 0,
@@ -104,9 +128,16 @@ impl Datatype {
                 let stride = self.extent.unsigned_abs();
                 steps
                     .saturating_mul(stride)
+                    .saturating_add(self.margins.0)
                     .saturating_add(self.true_extent)
+                    .saturating_add(self.margins.1)
             }
         }
+    }
+
+    /// Whether MPI can pack an element: it counts packed bytes in an `int`.
+    pub fn is_packable(&self) -> bool {
+        c_int::try_from(self.size).is_ok()
     }
 
     /// Whether elements follow each other without gaps: any number of them can be copied as bytes.
@@ -137,10 +168,26 @@ impl Datatype {
 
     /// How many arguments of each kind its constructor took. None where MPI does not say.
     fn constructed_from(&self) -> Option<Arguments> {
-        let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
+        let functions = &native().functions;
+        let (mut integers, mut addresses, mut large, mut datatypes) = (0, 0, 0, 0);
+        let mut combiner = 0;
+        #[cfg(large_count)]
+        // SAFETY: writes five integers.
+        let code = unsafe {
+            (functions.PMPI_Type_get_envelope_c)(
+                self.handle,
+                &mut integers,
+                &mut addresses,
+                &mut large,
+                &mut datatypes,
+                &mut combiner,
+            )
+        };
+        #[cfg(not(large_count))]
         // SAFETY: writes four integers.
         let code = unsafe {
-            (native().functions.PMPI_Type_get_envelope)(
+            large += 0;
+            (functions.PMPI_Type_get_envelope)(
                 self.handle,
                 &mut integers,
                 &mut addresses,
@@ -149,7 +196,7 @@ impl Datatype {
             )
         };
         (code == super::SUCCESS).then_some(Arguments {
-            integers,
+            numbers: [integers, large],
             addresses,
             datatypes,
         })
@@ -159,24 +206,43 @@ impl Datatype {
     fn repeated(&self) -> Option<Repeated> {
         let from = self.constructed_from()?;
         // Nothing else of a size takes so few arguments.
-        let is_repetition = from.integers <= 1 && from.addresses == 0 && from.datatypes == 1;
+        let [integers, large] = from.numbers;
+        let is_repetition = integers + large <= 1 && from.addresses == 0 && from.datatypes == 1;
         if !is_repetition {
             return None;
         }
+        let functions = &native().functions;
         let (mut count, mut address, mut inner): (c_int, MPI_Aint, _) = (0, 0, self.handle);
-        // SAFETY: writes at most one integer, no address and one datatype.
-        check(unsafe {
-            (native().functions.PMPI_Type_get_contents)(
+        #[cfg(large_count)]
+        // SAFETY: writes at most one number, no address and one datatype.
+        let code = unsafe {
+            let mut large_count: MPI_Count = 0;
+            (functions.PMPI_Type_get_contents_c)(
                 self.handle,
-                from.integers,
+                integers,
+                0,
+                large,
+                1,
+                &mut count,
+                &mut address,
+                &mut large_count,
+                &mut inner,
+            )
+        };
+        #[cfg(not(large_count))]
+        // SAFETY: writes at most one integer, no address and one datatype.
+        let code = unsafe {
+            (functions.PMPI_Type_get_contents)(
+                self.handle,
+                integers,
                 0,
                 1,
                 &mut count,
                 &mut address,
                 &mut inner,
             )
-        })
-        .ok()?;
+        };
+        check(code).ok()?;
         let inner = Repeated(Datatype::new(inner)?);
         inner.0.is_dense().then_some(inner)
     }
@@ -292,10 +358,11 @@ impl Datatype {
         base.offset(index.wrapping_mul(self.extent))
     }
 
-    /// The address of element `index` in scratch that starts at `base`: there the first byte of data,
-    /// not the element's address, is what has to be inside.
+    /// The address of element `index` in scratch that starts at `base`: there the first byte of data
+    /// and the margins, not the element's address, are what has to be inside.
     pub fn element_in(&self, base: Buffer, index: usize) -> Buffer {
-        self.element(base.offset(self.true_lower.wrapping_neg()), index as isize)
+        let before = self.true_lower.wrapping_sub_unsigned(self.margins.0);
+        self.element(base.offset(before.wrapping_neg()), index as isize)
     }
 
     /// Where element `index` is, at an address of elements and at one of packed bytes.
@@ -377,8 +444,8 @@ fn send_to_self(
     })
 }
 
-/// Copies bytes between memories that do not overlap.
+/// Copies bytes. (Programs pass the same memory twice, though they must not.)
 pub(super) fn copy_bytes(from: Buffer, to: Buffer, bytes: usize) {
     // SAFETY: both are stretches of the call's buffers or of scratch, at least `bytes` long.
-    unsafe { std::ptr::copy_nonoverlapping(from.0, to.0, bytes) };
+    unsafe { std::ptr::copy(from.0, to.0, bytes) };
 }

@@ -8,7 +8,7 @@
 //! | `counts` | arrays of counts and displacements, narrow or wide |
 //! | `datatype` | a datatype: sizes, layout, packing |
 //! | `operator` | an operator: what it may be applied to |
-//! | `transport` | the engine's transport over synchronous-mode sends |
+//! | `transport` | the engine's transport over point-to-point messages |
 //! | `packed` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 //! | `scratch` | memory that is kept between calls |
@@ -31,14 +31,16 @@ mod transport;
 
 use std::ffi::{c_int, c_void};
 
-pub use attribute::{hook_end, state, while_freed};
+pub use attribute::{hook_end, is_being_duplicated, mark_duplicated, state, while_freed};
 pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
 pub use elements::{Elements, Layout};
+#[cfg(idup_with_info)]
+pub use mpi_sys::MPI_Info;
 #[cfg(large_count)]
 pub use mpi_sys::{MPI_Aint, MPI_Count};
-pub use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Op};
+pub use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
 pub use native::native;
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};

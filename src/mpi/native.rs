@@ -9,6 +9,8 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+#[cfg(idup_with_info)]
+use mpi_sys::MPI_Info;
 use mpi_sys::{
     MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
     MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Op, MPI_Request, MPI_Status,
@@ -121,6 +123,9 @@ natives! {
     PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
     PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
     PMPI_Comm_get_parent(*mut MPI_Comm);
+    PMPI_Comm_idup(MPI_Comm, *mut MPI_Comm, *mut MPI_Request);
+    #[cfg(idup_with_info)]
+    PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
     PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
     PMPI_Comm_rank(MPI_Comm, *mut c_int);
     PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
@@ -147,10 +152,21 @@ natives! {
         c_int, MPI_Comm, *mut MPI_Status
     );
     PMPI_Type_free(*mut MPI_Datatype);
+    #[cfg(not(large_count))]
     PMPI_Type_get_contents(
         MPI_Datatype, c_int, c_int, c_int, *mut c_int, *mut MPI_Aint, *mut MPI_Datatype
     );
+    #[cfg(large_count)]
+    PMPI_Type_get_contents_c(
+        MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, *mut c_int, *mut MPI_Aint,
+        *mut MPI_Count, *mut MPI_Datatype
+    );
+    #[cfg(not(large_count))]
     PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    #[cfg(large_count)]
+    PMPI_Type_get_envelope_c(
+        MPI_Datatype, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut c_int
+    );
     PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
     PMPI_Type_get_true_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
     PMPI_Type_size_x(MPI_Datatype, *mut MPI_Count);

@@ -1,6 +1,7 @@
 /*
  * More than 2^31 bytes: in one message, and between the pieces of sparse ones (which need address
- * space, not memory). The argument names the case: an operation, or sparse.
+ * space, not memory). The argument names the case: an operation, element,
+ * or sparse.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -128,6 +129,28 @@ static void huge_reduce_scatter(bool with_counts) {
     munmap(result, bytes);
 }
 
+/* One element of more than 2^31 bytes, with gaps, to bytes: MPI cannot pack it. */
+static void huge_element(void) {
+    const size_t piece = 4096, pieces = (2 * GIB + EXCESS) / piece, bytes = piece * pieces;
+    MPI_Count counts[64] = {(MPI_Count)(bytes / ITEM_SIZE)};
+    MPI_Aint displacements[64] = {0};
+    MPI_Datatype element;
+    MPI_Type_vector((int)pieces, (int)piece, (int)piece + 8, MPI_BYTE, &element);
+    MPI_Type_commit(&element);
+    unsigned char *data = reserve(pieces * (piece + 8)), *result = reserve(bytes);
+    check_case("allgatherv of an element of %zu bytes", bytes);
+    for (size_t i = 0; i < bytes / sizeof(uint64_t) && world_rank == 0; i++) {
+        uint64_t value = word(0, i);
+        memcpy(data + i * sizeof value + i * sizeof value / piece * 8, &value, sizeof value);
+    }
+    allgatherv(data, world_rank == 0 ? 1 : 0, element, result, counts, displacements, ITEM,
+               MPI_COMM_WORLD);
+    expect(result, bytes, 0, "allgatherv");
+    MPI_Type_free(&element);
+    munmap(data, pieces * (piece + 8));
+    munmap(result, bytes);
+}
+
 static void huge_reduce(void) {
     const size_t bytes = 2 * GIB + EXCESS;
     unsigned char *data = reserve(bytes);
@@ -183,6 +206,8 @@ int main(int argc, char **argv) {
         huge_allgather(strcmp(which, "allgatherv") == 0);
     } else if (strncmp(which, "reduce_scatter", 14) == 0) {
         huge_reduce_scatter(strcmp(which, "reduce_scatter") == 0);
+    } else if (strcmp(which, "element") == 0) {
+        huge_element();
     } else if (strcmp(which, "reduce") == 0) {
         huge_reduce();
     } else {

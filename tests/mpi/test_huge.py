@@ -35,6 +35,17 @@ def test_huge(mpi, report, program, operation):
     assert sum(row["bytes"] for row in run.rows()) > 1 << 31
 
 
+@pytest.mark.xdist_group("huge")
+def test_huge_element(mpi, report):
+    """What only one process knows cannot be packed is agreed on, and goes native."""
+    if available_memory() < 9 * GIB:
+        pytest.skip("needs 9 GiB of memory")
+    run = mpi.preloaded(2, [mpi.program("huge"), "element"], report, {"FORCE": 1}, timeout=300)
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {"allgatherv": {"scratch": 1}}
+
+
 @pytest.mark.parametrize("processes", [2, 5])
 def test_sparse(mpi, report, processes):
     """Offsets beyond 2^31 bytes within datatypes and displacements."""

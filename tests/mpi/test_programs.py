@@ -173,6 +173,35 @@ def test_sessions(mpi, processes):
     assert run.stderr == "", run.describe()
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize(
+    "case, ours",
+    [
+        ("elements", {"reduce": 7, "reduce_scatter_block": 14}),
+        ("empty", {"reduce_scatter": 1}),
+        ("large", {"bcast": 3}),
+    ],
+)
+def test_corners(mpi, report, case, ours, processes):
+    """Natively, not every MPI survives these."""
+    if case == "large" and mpi.family == "openmpi":
+        pytest.skip("Open MPI 4.1 has no large counts")
+    run = mpi.preloaded(processes, [mpi.program("corners"), case], report, {"FORCE": 1})
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {name: {"circulant": calls} for name, calls in ours.items()}
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_pending_duplication(mpi, report, processes):
+    """No private communicator is made meanwhile, which Open MPI would mix up with it."""
+    command = [mpi.program("corners"), "duplicate"]
+    mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1}).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.outcomes("bcast") == {"circulant": 20, "no_communicator": 20}
+
+
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_fortran(mpi, report, processes):
     """MPICH's bindings call the C functions; Open MPI's do not, and the calls stay native."""

@@ -110,7 +110,7 @@ def test_no_scratch(sequence):
 
 def test_little_scratch(sequence):
     """The bound is on each communicator: smaller calls are still ours after one that was too large."""
-    settings = {"FORCE": 1, "SCRATCH_MAX": "8K", "BLOCK_SIZE": "2G"}
+    settings = {"FORCE": 1, "SCRATCH_MAX": "8K", "BLOCK_SIZE": "1G"}
     run = sequence(settings, "reduce:400", "reduce:400000", "reduce:400", "reduce-vector:4000000")
     assert run.outcomes("reduce") == {"circulant": 2, "scratch": 2}
 

@@ -1,0 +1,165 @@
+/*
+ * What the standard allows and not every MPI survives. Each argument is a case:
+ *
+ *     elements   operators that assign whole structs, of which the datatype names a part
+ *     empty      MPI_Reduce_scatter with one buffer for both, where nothing is received
+ *     duplicate  collectives while MPI_Comm_idup of the communicator is under way
+ *     large      datatypes made with large counts, where the MPI has them
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "check.h"
+
+enum { ITEMS = 4000 };
+
+/* The member is all that the datatype names; what is around it is the operator's to copy. */
+struct item {
+    char before[40];
+    double value;
+    char behind[200];
+};
+
+static void larger(void *in, void *inout, int *items, MPI_Datatype *type) {
+    (void)type;
+    const struct item *from = in;
+    struct item *into = inout;
+    for (int i = 0; i < *items; i++) {
+        if (from[i].value > into[i].value) {
+            into[i] = from[i];
+        }
+    }
+}
+
+static double value(int rank, int i) { return (double)((i * 7 + rank * 13) % 101); }
+
+static double largest(int i) {
+    double largest = 0;
+    for (int rank = 0; rank < world_size; rank++) {
+        largest = value(rank, i) > largest ? value(rank, i) : largest;
+    }
+    return largest;
+}
+
+static void expect_largest(const struct item *items, int first, int count, const char *what) {
+    int wrong = 0;
+    for (int i = 0; i < count; i++) {
+        wrong += items[i].value != largest(first + i);
+    }
+    check(wrong == 0, "%s: %d items are wrong", what, wrong);
+}
+
+static void elements(int each) {
+    MPI_Datatype member, type;
+    MPI_Op op;
+    MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){offsetof(struct item, value)},
+                           (MPI_Datatype[]){MPI_DOUBLE}, &member);
+    MPI_Type_create_resized(member, 0, sizeof(struct item), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(larger, 1, &op);
+    const int all = each * world_size;
+    struct item *input = calloc((size_t)all, sizeof *input);
+    struct item *result = calloc((size_t)all, sizeof *result);
+    for (int i = 0; i < all; i++) {
+        input[i].value = value(world_rank, i);
+    }
+    check_case("whole structs, %d on each rank", each);
+    reduce(input, result, all, type, op, world_size - 1, MPI_COMM_WORLD);
+    expect_largest(result, 0, world_rank == world_size - 1 ? all : 0, "reduce");
+    reduce_scatter_block(input, result, each, type, op, MPI_COMM_WORLD);
+    expect_largest(result, world_rank * each, each, "reduce_scatter_block");
+    reduce_scatter_block(MPI_IN_PLACE, input, each, type, op, MPI_COMM_WORLD);
+    expect_largest(input, world_rank * each, each, "reduce_scatter_block in place");
+    free(input);
+    free(result);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    MPI_Type_free(&member);
+}
+
+static void empty(void) {
+    static int input[ITEMS], result[ITEMS];
+    MPI_Count counts[64] = {ITEMS};
+    check_case("one buffer for both");
+    for (int i = 0; i < ITEMS; i++) {
+        input[i] = i + world_rank;
+    }
+    int *receive = world_rank == 0 ? result : input, wrong = 0;
+    reduce_scatter(input, receive, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < ITEMS; i++) {
+        int sum = world_size * i + world_size * (world_size - 1) / 2;
+        wrong += world_rank == 0 ? result[i] != sum : input[i] != i + world_rank;
+    }
+    check(wrong == 0, "%d ints are wrong", wrong);
+}
+
+static void duplicate(void) {
+    for (int turn = 0; turn < 20; turn++) {
+        MPI_Comm original, twin;
+        MPI_Request request;
+        check_case("duplication under way, turn %d", turn);
+        MPI_Comm_dup(MPI_COMM_WORLD, &original);
+        MPI_Comm_idup(original, &twin, &request);
+        int data[ITEMS], wrong = 0, root = turn % world_size;
+        for (int i = 0; i < ITEMS; i++) {
+            data[i] = world_rank == root ? i + turn : -1;
+        }
+        /* Not counted as circulant's, so not by the wrappers. */
+        MPI_Bcast(data, ITEMS, MPI_INT, root, original);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int i = 0; i < ITEMS; i++) {
+            wrong += data[i] != i + turn;
+        }
+        check(wrong == 0, "%d ints are wrong", wrong);
+        bcast(data, ITEMS, MPI_INT, root, twin);
+        MPI_Comm_free(&original);
+        MPI_Comm_free(&twin);
+    }
+}
+
+static void large(void) {
+#if MPI_VERSION >= 4 && !defined(OPEN_MPI)
+    MPI_Datatype types[3];
+    MPI_Type_contiguous_c(4, MPI_INT, &types[0]);
+    MPI_Type_vector_c(2, 1, 2, MPI_INT, &types[1]);
+    MPI_Type_contiguous_c(20000, MPI_INT, &types[2]);
+    for (int i = 0; i < 3; i++) {
+        static int data[80000];
+        int size, wrong = 0;
+        check_case("datatype %d made with large counts", i);
+        MPI_Type_commit(&types[i]);
+        MPI_Type_size(types[i], &size);
+        for (int k = 0; k < 80000; k++) {
+            data[k] = world_rank == 0 ? k : -1;
+        }
+        bcast(data, 4, types[i], 0, MPI_COMM_WORLD);
+        for (int k = 0; k < 4 * size / (int)sizeof(int); k++) {
+            int place = i == 1 ? k / 2 * 3 + k % 2 * 2 : k;
+            wrong += data[place] != place;
+        }
+        check(wrong == 0, "%d ints are wrong", wrong);
+        MPI_Type_free(&types[i]);
+    }
+#endif
+}
+
+int main(int argc, char **argv) {
+    check_begin(&argc, &argv, "corners", MPI_THREAD_SINGLE);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "elements") == 0) {
+            /* What is written outside of scratch shows only where that has just grown. */
+            for (int each = 1; each < 3000; each = 3 * each + 1) {
+                elements(each);
+            }
+        } else if (strcmp(argv[i], "empty") == 0) {
+            empty();
+        } else if (strcmp(argv[i], "duplicate") == 0) {
+            duplicate();
+        } else {
+            large();
+        }
+    }
+    return check_end();
+}
