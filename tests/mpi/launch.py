@@ -9,6 +9,16 @@ import subprocess
 import time
 import uuid
 
+# What the library takes over, by the names of its report.
+OPERATIONS = [
+    "bcast",
+    "reduce",
+    "allgather",
+    "allgatherv",
+    "reduce_scatter_block",
+    "reduce_scatter",
+]
+
 # What the MPI itself gets wrong is kept out of the way of *native* runs, which are only there to be
 # compared with. The preloaded runs have none of this, unless they say that calls of theirs go native
 # into the same trap.

@@ -2,15 +2,9 @@
 
 import pytest
 
+from launch import OPERATIONS
+
 GIB = 1 << 30
-OPERATIONS = [
-    "bcast",
-    "reduce",
-    "allgather",
-    "allgatherv",
-    "reduce_scatter_block",
-    "reduce_scatter",
-]
 
 
 def available_memory():

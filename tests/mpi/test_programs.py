@@ -10,14 +10,8 @@ import re
 
 import pytest
 
-OPERATIONS = [
-    "bcast",
-    "reduce",
-    "allgather",
-    "allgatherv",
-    "reduce_scatter_block",
-    "reduce_scatter",
-]
+from launch import OPERATIONS
+
 ROOTED = {"bcast", "reduce"}
 
 # Between them: powers of two, one more and one less, primes, and one communicator that is alone.

@@ -5,14 +5,8 @@ import re
 
 import pytest
 
-OPERATIONS = [
-    "bcast",
-    "reduce",
-    "allgather",
-    "allgatherv",
-    "reduce_scatter_block",
-    "reduce_scatter",
-]
+from launch import OPERATIONS
+
 EACH_ONCE = [f"{operation}:40000" for operation in OPERATIONS]
 
 
