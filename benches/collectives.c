@@ -305,7 +305,7 @@ struct list {
 
 static struct options {
     struct list operations, inputs, sizes;
-    int repetitions, native_repetitions, calls, root, allow_native, header;
+    int repetitions, native_repetitions, skip, calls, root, allow_native, header;
     int measured[VARIANTS];
     double budget;
 } options = {
@@ -342,6 +342,7 @@ static const char usage[] =
     "  --calls N            calls in a batch (overhead, cpu)\n"
     "  --budget SECONDS     fewer repetitions, at least 3, where a configuration would take longer\n"
     "  --native-repetitions N  at most, of the native variant (time)\n"
+    "  --skip N             configurations that were measured already (time)\n"
     "  --only native|circulant one variant; native can be measured without the library\n"
     "  --allow-native       do not fail where the library chose the native collective\n"
     "  --no-header          no line with the names of the columns\n";
@@ -358,7 +359,7 @@ static void read_options(int argc, char **argv)
 {
     static char all_operations[] = "bcast,reduce,allgather,allgatherv,reduce_scatter_block,reduce_scatter";
     static char regular[] = "regular", megabyte[] = "1000000";
-    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, NATIVE_REPETITIONS, ONLY, ALLOW_NATIVE, NO_HEADER };
+    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, NATIVE_REPETITIONS, SKIP, ONLY, ALLOW_NATIVE, NO_HEADER };
     static const struct option known[] = {
         {"operations", 1, NULL, OPERATION_LIST}, {"inputs", 1, NULL, INPUTS},
         {"sizes", 1, NULL, SIZES},               {"datatype", 1, NULL, DATATYPE},
@@ -366,6 +367,7 @@ static void read_options(int argc, char **argv)
         {"calls", 1, NULL, CALLS},
         {"budget", 1, NULL, BUDGET},
         {"native-repetitions", 1, NULL, NATIVE_REPETITIONS},
+        {"skip", 1, NULL, SKIP},
         {"only", 1, NULL, ONLY},
         {"allow-native", 0, NULL, ALLOW_NATIVE}, {"no-header", 0, NULL, NO_HEADER},
         {0},
@@ -385,6 +387,7 @@ static void read_options(int argc, char **argv)
         case CALLS: options.calls = atoi(optarg); break;
         case BUDGET: options.budget = atof(optarg); break;
         case NATIVE_REPETITIONS: options.native_repetitions = atoi(optarg); break;
+        case SKIP: options.skip = atoi(optarg); break;
         case ONLY: measure_only(optarg); break;
         case ALLOW_NATIVE: options.allow_native = 1; break;
         case NO_HEADER: options.header = 0; break;
@@ -470,13 +473,14 @@ static double stream(long bytes)
     return seconds * (double)bytes / (double)streamed;
 }
 
-static void print_row(const struct operation *operation, const char *input, long size, const struct call *c,
-                      enum variant v, const double *seconds, int n, double limit, const struct proof *proof)
+/* One row a timed call. */
+static void print_rows(const struct operation *operation, const char *input, long size, const struct call *c,
+                       enum variant v, const double *seconds, int n, double limit, const struct proof *proof)
 {
-    printf("%s,%d,%d,%s,%s,%ld,%ld,%ld,%s,%d,%.6f,%.6f,%.6f,%.6f,%.3f,%llu/%llu\n", mpi_name(), ranks, hosts,
-           operation->name, input, size, (long)c->total * (long)element_size(), port_bytes(operation, c),
-           variant_names[v], n, seconds[0], median(seconds, n), seconds[n - 1], limit, median(seconds, n) / limit,
-           proof->ran[v], proof->made[v]);
+    for (int k = 0; k < n; k++)
+        printf("%s,%d,%d,%s,%s,%ld,%ld,%ld,%s,%d,%.9f,%.9f,%llu/%llu\n", mpi_name(), ranks, hosts, operation->name,
+               input, size, (long)c->total * (long)element_size(), port_bytes(operation, c), variant_names[v], k + 1,
+               seconds[k], limit, proof->ran[v], proof->made[v]);
     fflush(stdout);
 }
 
@@ -508,9 +512,8 @@ static void time_configuration(const struct operation *operation, const char *in
     require(CIRCULANT, operation, &proof);
     sort(limit, n);
     for (int v = 0; v < VARIANTS; v++) {
-        sort(seconds[v], times[v]);
         if (rank == 0 && options.measured[v])
-            print_row(operation, input, size, &c, (enum variant)v, seconds[v], times[v], median(limit, n), &proof);
+            print_rows(operation, input, size, &c, (enum variant)v, seconds[v], times[v], median(limit, n), &proof);
         free(seconds[v]);
     }
     free(limit);
@@ -520,15 +523,16 @@ static void time_configuration(const struct operation *operation, const char *in
 static void measure_time(void)
 {
     if (rank == 0 && options.header)
-        puts("mpi,p,hosts,operation,input,size,bytes,port_bytes,variant,repetitions,min_s,median_s,max_s,limit_s,"
-             "median_over_limit,ran_as_circulant");
+        puts("mpi,p,hosts,operation,input,size,bytes,port_bytes,variant,repetition,seconds,limit_s,ran_as_circulant");
+    int configuration = 0;
     for (int o = 0; o < options.operations.length; o++) {
         const struct operation *operation = operation_named(options.operations.items[o]);
         int inputs = operation->takes_counts ? options.inputs.length : 1;
         for (int i = 0; i < inputs; i++)
             for (int s = 0; s < options.sizes.length; s++)
-                time_configuration(operation, operation->takes_counts ? options.inputs.items[i] : "regular",
-                                   atol(options.sizes.items[s]));
+                if (configuration++ >= options.skip)
+                    time_configuration(operation, operation->takes_counts ? options.inputs.items[i] : "regular",
+                                       atol(options.sizes.items[s]));
     }
 }
 
