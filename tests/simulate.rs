@@ -44,7 +44,11 @@ fn run(
         in_place,
         pacing: PACING,
     };
-    simulate(&problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
+    solve(&problem)
+}
+
+fn solve(problem: &Problem) -> Vec<Counts> {
+    simulate(problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
 }
 
 fn rounds(processes: usize, blocks: usize) -> usize {
@@ -245,7 +249,7 @@ fn only_unpaced_sends_are_synchronous() {
             in_place: false,
             pacing,
         };
-        simulate(&problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
+        solve(&problem)
     };
     let broadcast = Collective::Broadcast { root: 3 };
     for (rank, count) in with(broadcast, vec![99], Synchronous::Unpaced)

@@ -169,8 +169,11 @@ impl Datatype {
     /// How many arguments of each kind its constructor took. None where MPI does not say.
     fn constructed_from(&self) -> Option<Arguments> {
         let functions = &native().functions;
-        let (mut integers, mut addresses, mut large, mut datatypes) = (0, 0, 0, 0);
-        let mut combiner = 0;
+        let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
+        #[cfg(not(large_count))]
+        let large = 0;
+        #[cfg(large_count)]
+        let mut large = 0;
         #[cfg(large_count)]
         // SAFETY: writes five integers.
         let code = unsafe {
@@ -186,7 +189,6 @@ impl Datatype {
         #[cfg(not(large_count))]
         // SAFETY: writes four integers.
         let code = unsafe {
-            large += 0;
             (functions.PMPI_Type_get_envelope)(
                 self.handle,
                 &mut integers,
