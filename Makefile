@@ -18,11 +18,14 @@ static_libs = -lpthread -ldl -lm
 
 all: library cli
 
+# The bindings: mpi-sys's, but for SimGrid's SMPI our own.
+bindings = $(if $(filter smpi-%,$(mpi_id)),smpi,mpi)
+
 # Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
 # and static library are made by one compilation, without an rlib, which would switch LTO off.
 library:
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
-	    --crate-type cdylib,staticlib --no-default-features --features mpi
+	    --crate-type cdylib,staticlib --no-default-features --features $(bindings)
 	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
 
 # The command-line program needs no MPI, so all MPIs share one.
@@ -68,10 +71,14 @@ demo:
 	scripts/demo
 
 bench:
+	scripts/setup python3-matplotlib
 	scripts/bench
+	scripts/plot
 
 bench-quick:
+	scripts/setup python3-matplotlib
 	scripts/bench --quick
+	scripts/plot
 
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored

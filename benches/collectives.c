@@ -12,7 +12,6 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
-#include <limits.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -25,9 +24,11 @@
 /* Calls of one operation that ran as circulant, in this process. Absent without the library. */
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
-enum { MAX_LIST = 16, LEAST_STREAM = 4000000 };
+enum { MAX_LIST = 16 };
 
-static int rank, ranks, hosts, far_rank; /* far_rank: the first rank that is not on rank 0's host */
+static int rank, ranks, hosts;
+static int *host_of;  /* each rank's host, by its number */
+static int far_rank; /* the first rank that is not on rank 0's host */
 
 /* --- The run as a whole ---------------------------------------------------------------------- */
 
@@ -57,7 +58,10 @@ static const char *mpi_name(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING], name[64];
     int length, major, minor, release = 0;
     MPI_Get_library_version(text, &length);
-    const char *product = strstr(text, "Open MPI") ? "openmpi" : strstr(text, "MPICH") ? "mpich" : "mpi";
+    const char *product = strstr(text, "Open MPI") ? "openmpi"
+                          : strstr(text, "Intel")  ? "intelmpi"
+                          : strstr(text, "MPICH")  ? "mpich"
+                                                   : "mpi";
     const char *version = text + strcspn(text, "0123456789");
     if (sscanf(version, "%d.%d.%d", &major, &minor, &release) < 2)
         return product;
@@ -73,11 +77,13 @@ static void find_hosts(void)
     char(*names)[MPI_MAX_PROCESSOR_NAME] = allocate((size_t)ranks * sizeof *names);
     PMPI_Allgather(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, MPI_COMM_WORLD);
     far_rank = ranks > 1 ? 1 : 0;
+    host_of = allocate((size_t)ranks * sizeof(int));
     for (int r = 0; r < ranks; r++) {
         int first = 0;
         while (strcmp(names[first], names[r]) != 0)
             first++;
-        if (first == r && ++hosts == 2)
+        host_of[r] = first == r ? hosts++ : host_of[first];
+        if (first == r && hosts == 2)
             far_rank = r;
     }
     free(names);
@@ -186,27 +192,34 @@ static void reduce_scatter(const struct call *c, enum variant v)
                                                              MPI_COMM_WORLD);
 }
 
-/* What the operation does with the data, which decides what is filled in and expected:
- * ROOTED goes from or to the root, PARTS are the ranks' shares of the whole. */
+static void allreduce(const struct call *c, enum variant v)
+{
+    (v == NATIVE ? PMPI_Allreduce : MPI_Allreduce)(c->in, c->out, c->total, datatype, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* What the operation does with the data, which decides what is filled in and expected. */
 static const struct operation {
     const char *name;
     void (*run)(const struct call *, enum variant);
-    enum { BROADCAST, REDUCTION, GATHERING, SCATTERING } kind;
+    enum { BROADCAST, REDUCTION, GATHERING, SCATTERING, REDUCTION_TO_ALL } kind;
     int takes_counts; /* whether the ranks' shares may differ */
+    int always_native; /* not taken over by the library: there is nothing to compare with */
 } operations[] = {
-    {"bcast", bcast, BROADCAST, 0},
-    {"reduce", reduce, REDUCTION, 0},
-    {"allgather", allgather, GATHERING, 0},
-    {"allgatherv", allgatherv, GATHERING, 1},
-    {"reduce_scatter_block", reduce_scatter_block, SCATTERING, 0},
-    {"reduce_scatter", reduce_scatter, SCATTERING, 1},
+    {"bcast", bcast, BROADCAST, 0, 0},
+    {"reduce", reduce, REDUCTION, 0, 0},
+    {"allgather", allgather, GATHERING, 0, 0},
+    {"allgatherv", allgatherv, GATHERING, 1, 0},
+    {"reduce_scatter_block", reduce_scatter_block, SCATTERING, 0, 0},
+    {"reduce_scatter", reduce_scatter, SCATTERING, 1, 0},
+    {"allreduce", allreduce, REDUCTION_TO_ALL, 0, 1},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-/* The papers' inputs: all shares equal; shares of 0, 1 and 2 parts in turn; one rank has all. */
+/* The papers' inputs: all shares equal; shares of 0, 1 and 2 parts in turn; one rank has all. A part
+ * is an element at least, so that the whole is larger than asked for where that is very small. */
 static int share(const char *input, int r, int elements)
 {
-    int part = elements / ranks;
+    int part = elements < ranks ? 1 : elements / ranks;
     if (strcmp(input, "regular") == 0)
         return part;
     if (strcmp(input, "irregular") == 0)
@@ -215,6 +228,12 @@ static int share(const char *input, int r, int elements)
         return r == 0 ? elements : 0;
     fail("unknown input %s (regular, irregular, degenerate)", input);
     return 0;
+}
+
+/* Whether each rank has a share of the operand; otherwise it is one whole. */
+static int in_shares(const struct operation *operation)
+{
+    return operation->kind == GATHERING || operation->kind == SCATTERING;
 }
 
 static struct call prepare(const struct operation *operation, const char *input, long bytes, int root)
@@ -228,7 +247,7 @@ static struct call prepare(const struct operation *operation, const char *input,
         c.counts[r] = share(input, r, elements);
         c.total += c.counts[r];
     }
-    if (operation->kind == BROADCAST || operation->kind == REDUCTION)
+    if (!in_shares(operation))
         c.total = elements;
     c.in = allocate((size_t)c.total * element_size());
     c.out = allocate((size_t)c.total * element_size());
@@ -273,6 +292,10 @@ static void check(const struct operation *operation, enum variant v, const struc
         for (int i = 0; rank == c->root && i < c->total; i++)
             expect(operation, v, c, i, sum_of_values((size_t)i));
         break;
+    case REDUCTION_TO_ALL:
+        for (int i = 0; i < c->total; i++)
+            expect(operation, v, c, i, sum_of_values((size_t)i));
+        break;
     case GATHERING:
         for (int r = 0; r < ranks; r++)
             for (int i = 0; i < c->counts[r]; i++)
@@ -285,15 +308,32 @@ static void check(const struct operation *operation, enum variant v, const struc
     }
 }
 
-/* The most bytes that must pass one rank's port in one direction. A rank needs all shares but its
- * own in a gathering, and gives away partial results for all shares but its own in a scattering. */
+/* The least elements that the ranks of one host have together; of one rank, where there is one host. */
+static long least_share(const struct call *c)
+{
+    long least = c->total;
+    for (int place = 0; place < (hosts > 1 ? hosts : ranks); place++) {
+        long sum = 0;
+        for (int r = 0; r < ranks; r++)
+            if ((hosts > 1 ? host_of[r] : r) == place)
+                sum += c->counts[r];
+        least = sum < least ? sum : least;
+    }
+    return least;
+}
+
+/* The least bytes that must pass the busiest port, a host's, in one direction. The whole must pass it
+ * in a broadcast and in a reduction. In a gathering a host needs all shares but its own ranks', in a
+ * scattering it gives away partial results for all but those. A reduction to all must scatter and
+ * gather equal shares of the whole. */
 static long port_bytes(const struct operation *operation, const struct call *c)
 {
-    int least = operation->kind == BROADCAST || operation->kind == REDUCTION ? 0 : c->total;
-    for (int r = 0; r < ranks && least > 0; r++)
-        if (c->counts[r] < least)
-            least = c->counts[r];
-    return ranks > 1 ? (long)(c->total - least) * (long)element_size() : 0;
+    long whole = (long)c->total * (long)element_size();
+    if (hosts == 1 && ranks == 1)
+        return 0;
+    if (operation->kind == REDUCTION_TO_ALL)
+        return 2 * (whole - whole / (hosts > 1 ? hosts : ranks));
+    return in_shares(operation) ? whole - least_share(c) * (long)element_size() : whole;
 }
 
 /* --- Options ---------------------------------------------------------------------------------- */
@@ -305,11 +345,11 @@ struct list {
 
 static struct options {
     struct list operations, inputs, sizes;
-    int repetitions, native_repetitions, skip, calls, root, allow_native, header;
+    int repetitions, least[VARIANTS], skip, calls, root, allow_native, header;
     int measured[VARIANTS];
     double budget;
 } options = {
-    .repetitions = 7, .native_repetitions = INT_MAX, .measured = {1, 1}, .header = 1, .budget = INFINITY};
+    .repetitions = 7, .least = {3, 3}, .measured = {1, 1}, .header = 1, .budget = INFINITY};
 
 static struct list split(char *text)
 {
@@ -338,10 +378,11 @@ static const char usage[] =
     "  --sizes LIST         bytes of the whole operand; less is used where it does not divide evenly\n"
     "  --datatype int|double\n"
     "  --root RANK          of bcast and reduce\n"
-    "  --repetitions N      timed calls (time), batches (overhead, cpu) of each variant\n"
+    "  --repetitions N      timed calls (time), batches (overhead, cpu) of each variant, at most\n"
     "  --calls N            calls in a batch (overhead, cpu)\n"
-    "  --budget SECONDS     fewer repetitions, at least 3, where a configuration would take longer\n"
-    "  --native-repetitions N  at most, of the native variant (time)\n"
+    "  --budget SECONDS     no further timed calls of a variant in a configuration after so long (time)\n"
+    "  --least N            timed calls all the same (3)\n"
+    "  --native-least N     the same, of the native variant; after --least\n"
     "  --skip N             configurations that were measured already (time)\n"
     "  --only native|circulant one variant; native can be measured without the library\n"
     "  --allow-native       do not fail where the library chose the native collective\n"
@@ -359,14 +400,15 @@ static void read_options(int argc, char **argv)
 {
     static char all_operations[] = "bcast,reduce,allgather,allgatherv,reduce_scatter_block,reduce_scatter";
     static char regular[] = "regular", megabyte[] = "1000000";
-    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, NATIVE_REPETITIONS, SKIP, ONLY, ALLOW_NATIVE, NO_HEADER };
+    enum { OPERATION_LIST, INPUTS, SIZES, DATATYPE, ROOT, REPETITIONS, CALLS, BUDGET, LEAST, NATIVE_LEAST, SKIP, ONLY, ALLOW_NATIVE, NO_HEADER };
     static const struct option known[] = {
         {"operations", 1, NULL, OPERATION_LIST}, {"inputs", 1, NULL, INPUTS},
         {"sizes", 1, NULL, SIZES},               {"datatype", 1, NULL, DATATYPE},
         {"root", 1, NULL, ROOT},                 {"repetitions", 1, NULL, REPETITIONS},
         {"calls", 1, NULL, CALLS},
         {"budget", 1, NULL, BUDGET},
-        {"native-repetitions", 1, NULL, NATIVE_REPETITIONS},
+        {"least", 1, NULL, LEAST},
+        {"native-least", 1, NULL, NATIVE_LEAST},
         {"skip", 1, NULL, SKIP},
         {"only", 1, NULL, ONLY},
         {"allow-native", 0, NULL, ALLOW_NATIVE}, {"no-header", 0, NULL, NO_HEADER},
@@ -386,7 +428,8 @@ static void read_options(int argc, char **argv)
         case REPETITIONS: options.repetitions = atoi(optarg); break;
         case CALLS: options.calls = atoi(optarg); break;
         case BUDGET: options.budget = atof(optarg); break;
-        case NATIVE_REPETITIONS: options.native_repetitions = atoi(optarg); break;
+        case LEAST: options.least[NATIVE] = options.least[CIRCULANT] = atoi(optarg); break;
+        case NATIVE_LEAST: options.least[NATIVE] = atoi(optarg); break;
         case SKIP: options.skip = atoi(optarg); break;
         case ONLY: measure_only(optarg); break;
         case ALLOW_NATIVE: options.allow_native = 1; break;
@@ -394,7 +437,7 @@ static void read_options(int argc, char **argv)
         default: fail("%s", usage);
         }
     }
-    if (options.repetitions < 1 || options.native_repetitions < 1 || options.root < 0 || options.root >= ranks)
+    if (options.repetitions < 1 || options.least[NATIVE] < 1 || options.least[CIRCULANT] < 1 || options.root < 0 || options.root >= ranks)
         fail("%s", usage);
     if (options.measured[CIRCULANT] && !circulant_calls)
         fail("libcirculant is not loaded; preload or link it, or use --only native");
@@ -453,86 +496,130 @@ static double timed(const struct operation *operation, const struct call *c, enu
     return combined(PMPI_Wtime() - start, MPI_MAX);
 }
 
-/* The time that a port needs for these bytes: that of one message from rank 0 to a rank on another
- * host (of one host: to rank 1), otherwise timed as the collectives are. The message is long, and
- * its time scaled to the bytes, so that neither a latency nor what a port lets pass at once after a
- * pause counts. */
-static double stream(long bytes)
+/* What a port lets through, measured throughout the run: seconds of one message from rank 0 to a rank
+ * on another host (of one host: to rank 1), otherwise timed as the collectives are. The message is
+ * long, so that neither a latency nor what a port lets pass at once after a pause counts. */
+enum { STREAM_BYTES = 4000000, MAX_STREAMS = 128 };
+static struct {
+    int length;
+    double seconds[MAX_STREAMS];
+} streams;
+
+static void stream(void)
 {
-    const long streamed = bytes > LEAST_STREAM ? bytes : LEAST_STREAM;
-    char *buffer = allocate((size_t)streamed);
-    memset(buffer, 1, (size_t)streamed);
+    char *buffer = allocate(STREAM_BYTES);
+    memset(buffer, 1, STREAM_BYTES);
     PMPI_Barrier(MPI_COMM_WORLD);
     double start = PMPI_Wtime();
     if (rank == 0 && ranks > 1)
-        PMPI_Send(buffer, (int)streamed, MPI_BYTE, far_rank, 0, MPI_COMM_WORLD);
+        PMPI_Send(buffer, STREAM_BYTES, MPI_BYTE, far_rank, 0, MPI_COMM_WORLD);
     else if (rank == far_rank && ranks > 1)
-        PMPI_Recv(buffer, (int)streamed, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        PMPI_Recv(buffer, STREAM_BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     double seconds = combined(PMPI_Wtime() - start, MPI_MAX);
+    if (streams.length < MAX_STREAMS)
+        streams.seconds[streams.length++] = seconds;
     free(buffer);
-    return seconds * (double)bytes / (double)streamed;
 }
 
-/* One row a timed call. */
-static void print_rows(const struct operation *operation, const char *input, long size, const struct call *c,
-                       enum variant v, const double *seconds, int n, double limit, const struct proof *proof)
+/* The time that a port needs for these bytes, by all that was streamed so far. */
+static double limit_of(long bytes)
 {
-    for (int k = 0; k < n; k++)
-        printf("%s,%d,%d,%s,%s,%ld,%ld,%ld,%s,%d,%.9f,%.9f,%llu/%llu\n", mpi_name(), ranks, hosts, operation->name,
-               input, size, (long)c->total * (long)element_size(), port_bytes(operation, c), variant_names[v], k + 1,
-               seconds[k], limit, proof->ran[v], proof->made[v]);
+    double sorted[MAX_STREAMS];
+    memcpy(sorted, streams.seconds, sizeof sorted);
+    sort(sorted, streams.length);
+    return median(sorted, streams.length) * (double)bytes / STREAM_BYTES;
+}
+
+/* The timed calls of one variant in one configuration. */
+struct times {
+    int wanted, n;
+    double spent, *seconds;
+};
+
+static int wants_more(const struct times times[VARIANTS], enum variant v)
+{
+    int enough = times[v].n >= options.least[v] && times[v].spent >= options.budget;
+    return times[v].wanted && times[v].n < options.repetitions && !enough;
+}
+
+static void add_time(struct times *times, double seconds)
+{
+    times->seconds[times->n++] = seconds;
+    times->spent += seconds;
+}
+
+/* Times the call by which a variant's result is verified. That counts only where there will be no
+ * other: first calls set up connections and schedules. */
+static void verify_timed(const struct operation *operation, const struct call *c, enum variant v,
+                         struct proof *proof, struct times *times)
+{
+    fill(operation, c);
+    double seconds = timed(operation, c, v, proof);
+    check(operation, v, c);
+    if (seconds > options.budget && options.least[v] == 1)
+        add_time(times, seconds);
+}
+
+/* One row a timed call; native last, so that a configuration is complete when that is. */
+static void print_rows(const struct operation *operation, const char *input, long size, const struct call *c,
+                       const struct times *times, const struct proof *proof)
+{
+    for (int v = VARIANTS - 1; v >= 0; v--)
+        for (int k = 0; k < times[v].n; k++)
+            printf("%s,%d,%d,%s,%s,%ld,%ld,%ld,%s,%d,%d,%.9f,%.9f,%llu/%llu\n", mpi_name(), ranks, hosts,
+                   operation->name, input, size, (long)c->total * (long)element_size(), port_bytes(operation, c),
+                   variant_names[v], k + 1, times[v].n, times[v].seconds[k], limit_of(port_bytes(operation, c)),
+                   proof->ran[v], proof->made[v]);
     fflush(stdout);
 }
 
-/* The stream and the variants take turns; the variants also take turns in going first. */
+/* The variants alternate, and take turns in going first. All ranks know all times, so that they agree
+ * on how many there are. */
 static void time_configuration(const struct operation *operation, const char *input, long size)
 {
     struct call c = prepare(operation, input, size, options.root);
     struct proof proof = {0};
-    double *seconds[VARIANTS], *limit = allocate((size_t)options.repetitions * sizeof(double));
-    double begin = PMPI_Wtime();
-    int n = 0, times[VARIANTS] = {0}, more = 1;
+    struct times times[VARIANTS] = {0};
     for (int v = 0; v < VARIANTS; v++) {
-        seconds[v] = allocate((size_t)options.repetitions * sizeof(double));
-        if (options.measured[v])
-            verify(operation, &c, (enum variant)v, &proof);
+        times[v].wanted = options.measured[v] && !(v == CIRCULANT && operation->always_native);
+        times[v].seconds = allocate((size_t)options.repetitions * sizeof(double));
+        if (times[v].wanted)
+            verify_timed(operation, &c, (enum variant)v, &proof, &times[v]);
     }
-    stream(port_bytes(operation, &c));
-    while (more) {
-        limit[n] = stream(port_bytes(operation, &c));
+    for (int round = 0; wants_more(times, NATIVE) || wants_more(times, CIRCULANT); round++)
         for (int turn = 0; turn < VARIANTS; turn++) {
-            enum variant v = (enum variant)((turn + n) % VARIANTS);
-            if (options.measured[v] && (v != NATIVE || n < options.native_repetitions))
-                seconds[v][times[v]++] = timed(operation, &c, v, &proof);
+            enum variant v = (enum variant)((turn + round) % VARIANTS);
+            if (wants_more(times, v))
+                add_time(&times[v], timed(operation, &c, v, &proof));
         }
-        n++;
-        more = n < options.repetitions && (n < 3 || PMPI_Wtime() - begin < options.budget);
-        PMPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    }
     require(CIRCULANT, operation, &proof);
-    sort(limit, n);
-    for (int v = 0; v < VARIANTS; v++) {
-        if (rank == 0 && options.measured[v])
-            print_rows(operation, input, size, &c, (enum variant)v, seconds[v], times[v], median(limit, n), &proof);
-        free(seconds[v]);
-    }
-    free(limit);
+    if (rank == 0)
+        print_rows(operation, input, size, &c, times, &proof);
+    for (int v = 0; v < VARIANTS; v++)
+        free(times[v].seconds);
     release(&c);
 }
 
 static void measure_time(void)
 {
     if (rank == 0 && options.header)
-        puts("mpi,p,hosts,operation,input,size,bytes,port_bytes,variant,repetition,seconds,limit_s,ran_as_circulant");
+        puts("mpi,p,hosts,operation,input,size,bytes,port_bytes,variant,repetition,repetitions,seconds,limit_s,"
+             "ran_as_circulant");
+    stream();
+    streams.length = 0; /* the first one sets up its connection */
+    stream();
     int configuration = 0;
     for (int o = 0; o < options.operations.length; o++) {
         const struct operation *operation = operation_named(options.operations.items[o]);
         int inputs = operation->takes_counts ? options.inputs.length : 1;
-        for (int i = 0; i < inputs; i++)
+        for (int i = 0; i < inputs; i++) {
+            if (configuration + options.sizes.length > options.skip)
+                stream();
             for (int s = 0; s < options.sizes.length; s++)
                 if (configuration++ >= options.skip)
                     time_configuration(operation, operation->takes_counts ? options.inputs.items[i] : "regular",
                                        atol(options.sizes.items[s]));
+        }
     }
 }
 
