@@ -4,6 +4,8 @@
 //! Open MPI's handle constants are addresses of data symbols. Referring to them from the library
 //! would make it need libmpi at load time, in every process that it is preloaded into, so they are
 //! passed on by name and looked up at run time (`src/mpi/native.rs`).
+//!
+//! For the command-line program, compiles the paper's algorithms in C, which ours are timed against.
 
 // A build script reports its errors by panicking; cargo shows them.
 #![allow(clippy::expect_used, clippy::panic)]
@@ -53,6 +55,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=MPICC");
     println!("cargo::rustc-check-cfg=cfg(large_count, idup_with_info)");
+    if env::var_os("CARGO_FEATURE_CLI").is_some() {
+        compile_transcription();
+    }
     if env::var_os("CARGO_FEATURE_MPI").is_none() {
         return;
     }
@@ -65,6 +70,25 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("constants.rs"), constants(&header)).expect("OUT_DIR can be written");
+}
+
+/// Makes the archive that `src/bin/circulant/transcription.rs` links with. cargo is told where it is,
+/// not to link with it: that would bring it into the library.
+fn compile_transcription() {
+    const SOURCE: &str = "src/bin/circulant/transcription.c";
+    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-env-changed=CC");
+    let mut build = cc::Build::new();
+    build.file(SOURCE).std("c11").extra_warnings(true);
+    build.opt_level(3).cargo_metadata(false);
+    build.compile("transcription");
+    let version = build.get_compiler().to_command().arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = version.unwrap_or_default();
+    let compiler = version.lines().next().unwrap_or("unknown compiler");
+    println!("cargo::rustc-env=TRANSCRIPTION_COMPILER={compiler} -O3");
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    println!("cargo::rustc-link-search=native={out}");
 }
 
 /// Runs the MPI's compiler wrapper over its header, with one marked line a constant.

@@ -4,9 +4,22 @@ use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 
+#[path = "circulant/clock.rs"]
+mod clock;
+#[path = "circulant/markdown.rs"]
+mod markdown;
 #[path = "circulant/schedule.rs"]
 mod schedule;
+#[path = "circulant/sweep.rs"]
+mod sweep;
+#[path = "circulant/table4.rs"]
+mod table4;
+#[path = "circulant/timing.rs"]
+mod timing;
+#[path = "circulant/transcription.rs"]
+mod transcription;
 #[path = "circulant/verify.rs"]
 mod verify;
 
@@ -20,7 +33,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print receive and send schedules, as the paper's tables do
+    /// Print receive and send schedules, as the paper's tables do, or time their computation
     Schedule(schedule::Arguments),
     /// Check the schedules of all processes, for every number of processes in a range
     Verify(verify::Arguments),
@@ -42,4 +55,13 @@ fn main() -> ExitCode {
 fn fail(error: &io::Error) -> ExitCode {
     eprintln!("circulant: {error}");
     ExitCode::FAILURE
+}
+
+/// A bar on standard error, where that is a terminal.
+fn progress_bar(length: u64, style: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }

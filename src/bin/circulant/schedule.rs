@@ -1,25 +1,59 @@
-//! `circulant schedule`: receive and send schedules, laid out as in the paper's Tables 1 to 3.
+//! `circulant schedule`: receive and send schedules, laid out as in the paper's Tables 1 to 3, or
+//! timed as in its Table 4.
 
 use std::io::{self, BufWriter, Error, ErrorKind, Write};
 use std::ops::Range;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use circulant::schedule::{MAX_Q, Skips, schedules};
-use clap::Args;
+use clap::{ArgGroup, Args};
+
+use super::table4;
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["processes", "bench"]))]
 pub struct Arguments {
     /// Number of processes p
     #[arg(long, short, value_name = "P", value_parser = super::verify::processes)]
-    processes: usize,
+    processes: Option<usize>,
     /// Print this process alone, counted from the root
-    #[arg(long, short, value_name = "R")]
+    #[arg(
+        long,
+        short,
+        value_name = "R",
+        requires = "processes",
+        conflicts_with = "bench"
+    )]
     rank: Option<usize>,
+    /// Time them instead, as in the paper's Table 4, for about SECONDS [default: 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = seconds,
+        num_args = 0..=1,
+        default_missing_value = "60"
+    )]
+    bench: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u32>();
+    let seconds = seconds.map_err(|_| "not a whole number of seconds".to_owned())?;
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
-    let p = arguments.processes;
-    let ranks = match arguments.rank {
+    match arguments.processes {
+        Some(p) => print_tables(p, arguments.rank)?,
+        // clap has seen to it that there is one of the two.
+        None => table4::run(arguments.bench.unwrap_or_default())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_tables(p: usize, rank: Option<usize>) -> io::Result<()> {
+    let ranks = match rank {
         Some(rank) if rank >= p => {
             let message = format!("rank {rank} is not one of {p} processes (0 to {})", p - 1);
             return Err(Error::new(ErrorKind::InvalidInput, message));
@@ -29,8 +63,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     };
     let mut out = BufWriter::new(io::stdout().lock());
     print(&mut out, &Skips::new(p), ranks)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    out.flush()
 }
 
 fn print(out: &mut impl Write, skips: &Skips, ranks: Range<usize>) -> io::Result<()> {

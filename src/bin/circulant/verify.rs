@@ -12,8 +12,10 @@ use circulant::schedule::{
     Counts, MAX_Q, Skips, Table, receive_schedule_with, schedules, send_schedule_with,
 };
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
+
+const PROGRESS: &str =
+    "{elapsed_precise} [{wide_bar}] {percent}% of {human_len} processes, {eta} left";
 
 /// Processes of one p that are checked in one piece, so that a single large p keeps all cores busy.
 const PIECE: usize = 1 << 15;
@@ -54,7 +56,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         .num_threads(arguments.threads)
         .build();
     let pool = pool.map_err(Error::other)?;
-    let progress = progress_bar((from..=to).map(|p| p as u64).sum());
+    let progress = super::progress_bar((from..=to).map(|p| p as u64).sum(), PROGRESS);
     let start = Instant::now();
     let result = pool.install(|| {
         let check = |p| check_all(p).inspect(|_| progress.inc(p as u64));
@@ -71,15 +73,6 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(failure) => Err(Error::other(failure.to_string())),
-    }
-}
-
-fn progress_bar(processes: u64) -> ProgressBar {
-    let style = "{elapsed_precise} [{wide_bar}] {percent}% of {human_len} processes, {eta} left";
-    let bar = ProgressBar::new(processes);
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }
 

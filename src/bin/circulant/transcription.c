@@ -1,19 +1,15 @@
 /* Algorithms 2 to 6 of J. L. Traeff, "Optimal Broadcast Schedules in Logarithmic Time with
  * Applications to Broadcast, All-Broadcast, Reduction and All-Reduction" (2024), transcribed line
- * by line: the yardstick of the schedule benchmark, which compiles and runs it.
+ * by line: what circulant's own computation is timed against (timing.rs).
  *
- *     paper_schedule time P STRIDE PASSES    CPU nanoseconds for both schedules of one process,
- *                                            over processes 0, STRIDE, 2 STRIDE, ... of P
- *     paper_schedule hash P                  FNV-1a hash of all entries, receive before send
- *
- * The search of Algorithm 4 ends at k = q, which the paper leaves implicit. The arrays next and prev have an element -1: they are stored shifted by one. */
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+ * The search of Algorithm 4 ends at k = q, which the paper leaves implicit. The arrays next and
+ * prev have an element -1: they are stored shifted by one. */
 
 #define MAX_Q 64
+
+/* What transcription.rs declares. */
+int paper_skips(long p, long *skip);
+void paper_schedules(const long *skip, int q, long r, signed char *recv, signed char *send);
 
 struct search {
     const long *skip;
@@ -27,7 +23,7 @@ struct search {
 #define PREV(x, e) ((x)->prev_[(e) + 1])
 
 /* Algorithm 2; returns q. skip has room for MAX_Q + 1. */
-static int skips(long p, long *skip)
+int paper_skips(long p, long *skip)
 {
     int q = 0;
     while ((1L << q) < p) q++;
@@ -133,49 +129,8 @@ static void send_schedule(const long *skip, int q, long r, signed char *sendbloc
     if (q > 0) sendblock[0] = (signed char)(b - q);
 }
 
-static void compute(const long *skip, int q, long r, signed char *recv, signed char *send)
+void paper_schedules(const long *skip, int q, long r, signed char *recv, signed char *send)
 {
     receive_schedule(skip, q, r, recv);
     send_schedule(skip, q, r, send);
-    /* The entries are used, for all that the compiler knows. */
-    __asm__ volatile("" : : "r"(recv), "r"(send) : "memory");
-}
-
-static double nanoseconds(long p, long stride, long passes)
-{
-    long skip[MAX_Q + 1], processes = 0;
-    signed char recv[MAX_Q], send[MAX_Q];
-    int q = skips(p, skip);
-    struct timespec start, end;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-    for (long pass = 0; pass < passes; pass++)
-        for (long r = 0; r < p; r += stride, processes++) compute(skip, q, r, recv, send);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    double elapsed = (end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec);
-    return elapsed / processes;
-}
-
-static unsigned long hash(long p)
-{
-    long skip[MAX_Q + 1];
-    signed char entries[2 * MAX_Q];
-    int q = skips(p, skip);
-    unsigned long hash = 0xcbf29ce484222325UL;
-    for (long r = 0; r < p; r++) {
-        compute(skip, q, r, entries, entries + q);
-        for (int i = 0; i < 2 * q; i++)
-            hash = (hash ^ (unsigned char)entries[i]) * 0x100000001b3UL;
-    }
-    return hash;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc == 5 && strcmp(argv[1], "time") == 0)
-        printf("%.3f\n", nanoseconds(atol(argv[2]), atol(argv[3]), atol(argv[4])));
-    else if (argc == 3 && strcmp(argv[1], "hash") == 0)
-        printf("%lu\n", hash(atol(argv[2])));
-    else
-        return 2;
-    return 0;
 }

@@ -1,0 +1,105 @@
+//! The command-line program as a user meets it: what it prints, and what it says of wrong options.
+
+#![cfg(feature = "cli")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, helpers included"
+)]
+
+use std::process::Command;
+
+/// Status, standard output and standard error of `circulant schedule`.
+fn schedule(options: &[&str]) -> (bool, String, String) {
+    let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
+    let output = circulant.arg("schedule").args(options).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.success(), out, err)
+}
+
+/// The cells of the Markdown tables in `text`, without their rules.
+fn tables(text: &str) -> Vec<Vec<Vec<&str>>> {
+    let mut tables = vec![Vec::new()];
+    for line in text.lines() {
+        match line
+            .strip_prefix('|')
+            .and_then(|line| line.strip_suffix('|'))
+        {
+            Some(cells) if !cells.contains("--") => {
+                let cells = cells.split('|').map(str::trim).collect();
+                tables.last_mut().unwrap().push(cells);
+            }
+            Some(_) => {}
+            None => tables.push(Vec::new()),
+        }
+    }
+    tables.retain(|table| !table.is_empty());
+    tables
+}
+
+/// Table 4 of the paper, but for its total of 44714.9 in the last row, which is a misprint there.
+const TABLE_4: [[&str; 5]; 8] = [
+    ["1 to 17000", "443.8", "50.0", "2.769", "0.334"],
+    ["16000 to 33000", "1567.2", "152.8", "3.763", "0.370"],
+    ["64000 to 73000", "3206.0", "282.6", "5.187", "0.454"],
+    ["131000 to 140000", "7595.0", "653.2", "6.226", "0.534"],
+    ["262000 to 267000", "9579.4", "726.6", "7.242", "0.548"],
+    ["524000 to 529000", "21580.2", "1492.9", "8.196", "0.566"],
+    ["1048000 to 1050000", "18934.3", "1083.8", "9.024", "0.516"],
+    ["2097000 to 2099000", "44714.9", "2554.6", "10.656", "0.608"],
+];
+
+#[test]
+fn the_papers_table_4_stands_beside_what_was_measured() {
+    let (success, out, err) = schedule(&["--bench", "0"]);
+    assert!(success && err.is_empty(), "{err}");
+    let [times, samples] = tables(&out).try_into().unwrap();
+    let head = [
+        "range of p",
+        "paper old, s",
+        "paper new, s",
+        "C, s",
+        "ours, s",
+        "paper old, µs",
+        "paper new, µs",
+        "C, µs",
+        "ours, µs",
+        "ours / C",
+    ];
+    assert_eq!(times[0], head);
+    assert_eq!((times.len(), samples.len()), (9, 9));
+    for (row, paper) in times[1..].iter().zip(TABLE_4) {
+        assert_eq!([0, 1, 2, 5, 6].map(|i| row[i]), paper);
+        let measured = [3, 4, 7, 8, 9].map(|i| row[i].parse::<f64>().unwrap());
+        assert!(measured.iter().all(|&time| time > 0.0), "{row:?}");
+    }
+    for (row, paper) in samples[1..].iter().zip(TABLE_4) {
+        assert_eq!(row[0], paper[0]);
+        assert!(row[1].starts_with("1 of "), "{row:?}");
+    }
+}
+
+#[test]
+fn wrong_options_are_named() {
+    for (options, complaint) in [
+        (&[][..], "<--processes <P>|--bench [<SECONDS>]>"),
+        (
+            &["--bench", "soon"],
+            "'soon' for '--bench [<SECONDS>]': not a whole number of seconds",
+        ),
+        (&["--bench", "1.5"], "not a whole number of seconds"),
+        (&["--bench", "--processes", "5"], "cannot be used with"),
+        (&["--bench", "--rank", "3"], "cannot be used with"),
+        (
+            &["--processes", "0"],
+            "not a whole number from 1 to 2147483647",
+        ),
+        (
+            &["--processes", "5", "--rank", "5"],
+            "rank 5 is not one of 5 processes (0 to 4)",
+        ),
+    ] {
+        let (success, out, err) = schedule(options);
+        assert!(!success && out.is_empty(), "{options:?}");
+        assert!(err.contains(complaint), "{options:?}: {err}");
+    }
+}
