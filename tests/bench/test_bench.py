@@ -21,6 +21,7 @@ import timings  # noqa: E402
 SIZES = ["4", "30000", "300000"]
 PLAN = ["--mpi", "openmpi", "--hosts", "3", "2x2", "--sizes", *SIZES, "--rate", "20mbit", "--parts", "time"]
 PLAN += ["--operations", "bcast", "allgatherv", "allreduce", "--repetitions", "4", "--least", "2", "--budget", "0.1"]
+MARK = {"BENCH_TEST": str(os.getpid())}
 CASES = [("bcast", "regular"), *(("allgatherv", kind) for kind in timings.INPUTS), ("allreduce", "regular")]
 
 
@@ -35,16 +36,30 @@ def rows(folder):
 
 
 def interrupted(folder, least_rows):
-    """Interrupts a run, as a terminal does, when there are so many rows; returns its messages."""
+    """Interrupts a run, as a terminal does, when there are so many rows; returns its messages, and what
+    processes it had."""
     command = [SCRIPTS / "bench", *PLAN, "--output", folder]
     process = subprocess.Popen(
-        command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+        command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        env={**os.environ, **MARK},
+    )  # fmt: skip
     path = folder / "time.csv"
     while process.poll() is None and not (path.exists() and path.read_text().count("\n") > least_rows):
         time.sleep(0.1)
+    running = list(marked_processes())
     os.killpg(process.pid, signal.SIGINT)
-    return process.communicate(timeout=60)[1]
+    return process.communicate(timeout=60)[1], running
+
+
+def marked_processes():
+    """Of the interrupted run: all that it starts, on the cluster's hosts too, inherits its environment."""
+    mark = "=".join(*MARK.items()).encode()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                yield (process / "cmdline").read_text()
+        except OSError:  # ended, or another user's
+            pass
 
 
 def identity(row):
@@ -59,7 +74,9 @@ class Bench(unittest.TestCase):
             raise unittest.SkipTest("no cluster can be made here")
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
-        cls.messages = interrupted(cls.folder, 30)
+        cls.messages, cls.running = interrupted(cls.folder, 30)
+        time.sleep(2)
+        cls.left = list(marked_processes())
         cls.before = rows(cls.folder)
         cls.resumed = bench(cls.folder, "--resume")
         cls.rows = rows(cls.folder)
@@ -71,6 +88,10 @@ class Bench(unittest.TestCase):
     def test_an_interrupt_says_how_to_go_on(self):
         self.assertIn("--resume goes on from here", self.messages)
         self.assertLess(len(self.before), len(self.rows))
+
+    def test_an_interrupt_leaves_nothing_behind(self):
+        self.assertGreaterEqual(sum("collectives" in command for command in self.running), 3)
+        self.assertEqual(self.left, [])
 
     def test_a_resumed_run_keeps_what_was_complete(self):
         self.assertEqual(self.resumed.returncode, 0, self.resumed.stderr)
