@@ -1,6 +1,8 @@
 //! Reads from the MPI's own header what mpi-sys does not bind: the handles and addresses that are
 //! constants there, and whether the large-count functions exist.
 //!
+//! For SimGrid's SMPI, whose header mpi-sys cannot read, also the declarations of the functions.
+//!
 //! Open MPI's handle constants are addresses of data symbols. Referring to them from the library
 //! would make it need libmpi at load time, in every process that it is preloaded into, so they are
 //! passed on by name and looked up at run time (`src/mpi/native.rs`).
@@ -49,16 +51,21 @@ const FAMILIES: &[(&str, &str)] = &[
     ("OMPI_MAJOR_VERSION", "Open MPI"),
     ("I_MPI_VERSION", "Intel"),
     ("MPICH_VERSION", "MPICH"),
+    ("SMPI_H", "SMPI"),
 ];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=MPICC");
-    println!("cargo::rustc-check-cfg=cfg(large_count, idup_with_info)");
+    println!("cargo::rustc-check-cfg=cfg(large_count, idup_with_info, smpi)");
     if env::var_os("CARGO_FEATURE_CLI").is_some() {
         compile_transcription();
     }
-    if env::var_os("CARGO_FEATURE_MPI").is_none() {
+    let with = |feature| env::var_os(feature).is_some();
+    let smpi = with("CARGO_FEATURE_SMPI") && !with("CARGO_FEATURE_MPI");
+    if smpi {
+        println!("cargo::rustc-cfg=smpi");
+    } else if !with("CARGO_FEATURE_MPI") {
         return;
     }
     let header = preprocess();
@@ -70,6 +77,35 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("constants.rs"), constants(&header)).expect("OUT_DIR can be written");
+    #[cfg(feature = "smpi")]
+    if smpi {
+        bind(&out.join("bindings.rs"));
+    }
+}
+
+/// The declarations as mpi-sys makes them.
+#[cfg(feature = "smpi")]
+fn bind(file: &std::path::Path) {
+    let shown = std::process::Command::new(mpicc()).arg("-show").output();
+    let shown = String::from_utf8(shown.expect("MPICC runs").stdout).expect("a command line");
+    bindgen::builder()
+        .header_contents("bindings.h", "#include <mpi.h>")
+        .clang_args(
+            shown
+                .split_whitespace()
+                .filter(|word| word.starts_with("-I")),
+        )
+        .allowlist_item("P?MPI_.*")
+        .new_type_alias("MPI_(Comm|Datatype|Errhandler|Group|Info|Op|Request)")
+        .derive_partialeq(true)
+        .generate()
+        .expect("libclang reads mpi.h")
+        .write_to_file(file)
+        .expect("OUT_DIR can be written");
+}
+
+fn mpicc() -> std::ffi::OsString {
+    env::var_os("MPICC").unwrap_or_else(|| "mpicc".into())
 }
 
 /// Makes the archive that `src/bin/circulant/transcription.rs` links with. cargo is told where it is,
@@ -104,8 +140,12 @@ fn preprocess() -> String {
         source += &format!("circulant_constant {name} = \"{name}\" {name}\n");
     }
     fs::write(&probe, source).expect("OUT_DIR can be written");
-    let mpicc = env::var_os("MPICC").unwrap_or_else(|| "mpicc".into());
-    let expanded = cc::Build::new().compiler(mpicc).file(&probe).try_expand();
+    // Without line markers, which would cut lines where a macro of a system header begins.
+    let expanded = cc::Build::new()
+        .compiler(mpicc())
+        .flag("-P")
+        .file(&probe)
+        .try_expand();
     match expanded {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         Err(error) => {
@@ -118,7 +158,7 @@ fn preprocess() -> String {
 fn constants(header: &str) -> String {
     let mut text = String::new();
     for name in CONSTANTS {
-        let value = source(expansion(header, name))
+        let value = source(header, expansion(header, name))
             .unwrap_or_else(|| panic!("mpi.h defines {name} in a way that is not understood"));
         let short = name.trim_start_matches("MPI_");
         text += &format!("/// `{name}`.\npub const {short}: Source = {value};\n");
@@ -140,11 +180,18 @@ fn expansion<'a>(header: &'a str, name: &str) -> &'a str {
     found.map_or("", |(_, text)| text.trim())
 }
 
-/// An expansion as a Rust expression: the name of a data symbol, or a number.
-fn source(expansion: &str) -> Option<String> {
+/// An expansion as a Rust expression: the name of a data symbol, of a variable or of a function, or
+/// a number.
+fn source(header: &str, expansion: &str) -> Option<String> {
     if let Some((_, symbol)) = expansion.split_once('&') {
         let name = symbol.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
         return Some(format!("Source::Symbol(c\"{name}\")"));
+    }
+    if let Some(function) = expansion.strip_suffix("()") {
+        return Some(format!("Source::Function(c\"{function}\")"));
+    }
+    if !expansion.is_empty() && header.contains(&format!(" {expansion};")) {
+        return Some(format!("Source::Variable(c\"{expansion}\")"));
     }
     let bare = expansion.replace(['(', ')'], " ");
     let number = bare.split_whitespace().next_back()?;

@@ -24,13 +24,13 @@ pub mod select;
 pub mod simulate;
 pub mod transport;
 
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", feature = "smpi"))]
 pub mod api;
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", feature = "smpi"))]
 mod collective;
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", feature = "smpi"))]
 mod communicator;
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", feature = "smpi"))]
 mod interpose;
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "mpi", feature = "smpi"))]
 mod mpi;

@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread::ThreadId;
 
-use mpi_sys::MPI_Comm;
+use super::sys::MPI_Comm;
 use parking_lot::Mutex;
 
 use super::native::native;

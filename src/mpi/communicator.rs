@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mpi_sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
+use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
 
 use super::native::native;
 use super::{Error, check};

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 #[cfg(large_count)]
-use mpi_sys::{MPI_Aint, MPI_Count};
+use super::sys::{MPI_Aint, MPI_Count};
 
 /// A count or displacement for every process.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use mpi_sys::{MPI_Aint, MPI_Count, MPI_Datatype};
+use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
 
 use super::native::native;
 use super::{Buffer, Error, Private, check};

@@ -4,7 +4,7 @@
 //! the program's own operator; so elements keep their layout also in scratch and on the way there,
 //! and the MPI library packs what has gaps.
 
-use mpi_sys::MPI_Datatype;
+use super::sys::MPI_Datatype;
 
 use super::transport::Memory;
 use super::{Buffer, Datatype, Error, Operator, Private};

@@ -12,6 +12,7 @@
 //! | `packed` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 //! | `scratch` | memory that is kept between calls |
+//! | `sys` | the declarations of mpi.h |
 //!
 //! **What makes it safe.** Handles and buffers come from the program's own call, and MPI's contract
 //! binds the program to pass valid ones; a [`Buffer`] can be made only by the unsafe code at the
@@ -27,6 +28,7 @@ mod native;
 mod operator;
 mod packed;
 mod scratch;
+mod sys;
 mod transport;
 
 use std::ffi::{c_int, c_void};
@@ -36,15 +38,15 @@ pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
 pub use elements::{Elements, Layout};
-#[cfg(idup_with_info)]
-pub use mpi_sys::MPI_Info;
-#[cfg(large_count)]
-pub use mpi_sys::{MPI_Aint, MPI_Count};
-pub use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
 pub use native::native;
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;
+#[cfg(idup_with_info)]
+pub use sys::MPI_Info;
+#[cfg(large_count)]
+pub use sys::{MPI_Aint, MPI_Count};
+pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
 pub use transport::{Memory, PointToPoint};
 
 /// An MPI error code, never MPI_SUCCESS.
@@ -82,7 +84,7 @@ impl Buffer {
         self.0.addr() == native().constants.in_place.0
     }
 
-    /// Whether it is MPI_BOTTOM, which is a null pointer in every MPI here.
+    /// Whether it is MPI_BOTTOM: a null pointer in every MPI here but SMPI.
     pub fn is_bottom(self) -> bool {
         self.0.addr() == native().constants.bottom.0
     }
@@ -113,8 +115,11 @@ pub fn is_active() -> bool {
     initialized != 0 && finalized == 0
 }
 
-/// Whether MPI_Comm_spawn started this process.
+/// Whether MPI_Comm_spawn started this process. SMPI has no MPI_Comm_spawn, and ends when it is asked.
 pub fn is_spawned() -> bool {
+    if cfg!(smpi) {
+        return false;
+    }
     let mut parent = native().constants.comm_null;
     // SAFETY: writes a handle.
     unsafe { (native().functions.PMPI_Comm_get_parent)(&mut parent) };

@@ -5,13 +5,13 @@
 //! shells and launchers included, and into Python before MPI is; so it must not bring an MPI
 //! library with it, must not have symbols that cannot be resolved, and must find MPI wherever the
 //! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL).
-//! The types are mpi-sys's, and each signature is checked against its declaration.
+//! The types are the header's ([`super::sys`]), and each signature is checked against its declaration.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 #[cfg(idup_with_info)]
-use mpi_sys::MPI_Info;
-use mpi_sys::{
+use super::sys::MPI_Info;
+use super::sys::{
     MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
     MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Op, MPI_Request, MPI_Status,
 };
@@ -22,6 +22,12 @@ pub enum Source {
     /// The address of a data symbol of the MPI library (Open MPI's handles).
     #[allow(dead_code)] // Where all handles are integers.
     Symbol(&'static CStr),
+    /// What a variable of the MPI library holds (SMPI's MPI_COMM_WORLD).
+    #[cfg(smpi)]
+    Variable(&'static CStr),
+    /// What a function of the MPI library returns (SMPI's MPI_COMM_SELF).
+    #[cfg(smpi)]
+    Function(&'static CStr),
     /// A number.
     Value(i64),
 }
@@ -42,9 +48,9 @@ macro_rules! natives {
             $($(#[$condition])* pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
 
-        // Never evaluated into code: the declarations must agree with mpi-sys.
+        // Never evaluated into code: the declarations must agree with the header's.
         $($(#[$condition])* const _: unsafe extern "C" fn($($argument),*) -> c_int =
-            mpi_sys::$name;)*
+            super::sys::$name;)*
 
         impl Functions {
             fn find(scope: &Scope) -> Result<Functions, &'static str> {
@@ -313,6 +319,18 @@ impl Scope {
     fn value(&self, source: &Source) -> Option<i64> {
         match source {
             Source::Symbol(name) => self.find(name).map(|address| address as i64),
+            #[cfg(smpi)]
+            // SAFETY: mpi.h declares a variable of this name that holds a pointer.
+            Source::Variable(name) => self
+                .find(name)
+                .map(|address| unsafe { *address.cast::<*mut c_void>() } as i64),
+            #[cfg(smpi)]
+            Source::Function(name) => self.find(name).map(|address| {
+                type Handle = unsafe extern "C" fn() -> *mut c_void;
+                // SAFETY: mpi.h declares a function of this name that takes nothing and returns a
+                // pointer.
+                unsafe { std::mem::transmute::<*mut c_void, Handle>(address)() as i64 }
+            }),
             Source::Value(value) => Some(*value),
         }
     }

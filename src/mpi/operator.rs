@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use mpi_sys::MPI_Op;
+use super::sys::MPI_Op;
 
 use super::native::native;
 use super::{Buffer, Datatype, Private, SUCCESS, check};

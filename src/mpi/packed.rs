@@ -11,7 +11,7 @@
 //! block by block, so that packing and unpacking overlap with the transfers. Elements that a block
 //! boundary cuts cannot be unpacked before both blocks are there; they are unpacked at the end.
 
-use mpi_sys::MPI_Datatype;
+use super::sys::MPI_Datatype;
 
 use super::datatype::copy_bytes;
 use super::native::native;

@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use mpi_sys::{MPI_Datatype, MPI_Request, MPI_Status};
+use super::sys::{MPI_Datatype, MPI_Request, MPI_Status};
 
 use super::native::{Native, native};
 use super::{Buffer, Error, Private, check};
