@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures header lint setup clean help
 
 all: library cli
 
@@ -80,6 +80,15 @@ bench-quick:
 	scripts/bench --quick
 	scripts/plot
 
+# The program that runs the library in SimGrid's simulator, where it has to be linked in: each simulated
+# rank has a copy of the program. Its calls must not find SMPI's own functions first.
+simulated: library
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -s -o $(build)/paper_figures benches/paper_figures.c \
+	    $(build)/libcirculant.a -Wl,-u,MPI_Bcast -Wl,-Bsymbolic $(static_libs)
+
+paper-figures:
+	scripts/paper-figures
+
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored
 
@@ -101,6 +110,7 @@ help:
 	@echo 'make test          set-up, build, all tests, on Open MPI and on MPICH'
 	@echo 'make lint          formatting, clippy, shell scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
+	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (20 minutes), docs/paper-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make setup         install what all this needs'
 	@echo 'make clean         remove everything that was built'

@@ -1,0 +1,176 @@
+"""Runs the library inside of SimGrid's simulator (SMPI), by benches/paper_figures.c.
+
+All ranks of a run are user-level threads of one process. smpicc and smpirun are in Debian's
+libsimgrid-dev.
+"""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COLUMNS = [
+    "figure", "hosts", "p", "operation", "input", "bytes", "variant", "settings", "repetition", "seconds",
+    "run_wall_s", "run_memory_mb",
+]  # fmt: skip
+
+# What joins the hosts: 100 Gbit/s a port and direction. The other settings make a message cost its
+# overheads, latency and bytes, and nothing else; no send is complete before its receive is posted.
+PORT = 12.5e9  # bytes a second
+CLUSTER = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="cluster" prefix="host-" suffix="" radical="0-{last}" speed="1Gf" bw="12.5GBps" lat="0.5us"
+           sharing_policy="SPLITDUPLEX" loopback_bw="10GBps" loopback_lat="0.3us"/>
+</platform>
+"""
+SIMULATOR = [
+    "smpi/simulate-computation:no", "smpi/lat-factor:0:1", "smpi/bw-factor:0:1", "network/crosstraffic:0",
+    "smpi/wtime:0", "smpi/send-is-detached-thresh:0", "smpi/os:0:4e-7:0", "smpi/ois:0:4e-7:0", "smpi/or:0:4e-7:0",
+]  # fmt: skip
+# What is used around the measured call, by the program and by the library's agreements: what
+# simulates fast.
+AROUND = {"bcast": "binomial_tree", "reduce": "binomial", "allreduce": "redbcast", "barrier": "ompi_bruck"}
+
+# The paper's rules of blocks for MPI_INT, in bytes: F = 70 and G = 40 are per sqrt(element). And its
+# rounds, one message out and one in at a time, as MPI_Sendrecv makes them.
+PAPER = {"F": 140, "G": 80, "WINDOW": 1, "SENDS": 1}
+SETTINGS = {
+    "paper": PAPER,
+    "window 2": PAPER | {"WINDOW": 2},
+    "window 4": PAPER | {"WINDOW": 4},
+    "sends 2": PAPER | {"SENDS": 2},
+    "window 4, sends 2": PAPER | {"WINDOW": 4, "SENDS": 2},
+    "defaults": {},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of the simulator."""
+
+    figure: str
+    hosts: int
+    per_host: int
+    operation: str
+    input: str
+    variant: str  # circulant, or whose native algorithms
+    sizes: tuple
+    settings: str = "paper"
+    verifies: bool = False
+    shares: bool = False  # one copy of the program's statics for all ranks
+    cost: float = 0  # a guess, to start the longest first
+
+    @property
+    def p(self):
+        return self.hosts * self.per_host
+
+    def __str__(self):
+        verb = "verify" if self.verifies else "time"
+        layout = f"{self.hosts} x {self.per_host}"
+        return f"{verb} {self.operation}, {self.input}, {layout}, {self.variant}, {self.settings}: {self.sizes}"
+
+    def settled(self):
+        return "" if self.variant != "circulant" else self.settings
+
+    def simulator(self):
+        algorithms = dict(AROUND)
+        if self.variant != "circulant":
+            algorithms[self.operation] = self.variant
+        return [
+            *SIMULATOR,
+            *(f"smpi/{operation}:{name}" for operation, name in algorithms.items()),
+            *([] if not self.shares else ["contexts/stack-size:256", "contexts/guard-size:0"]),
+        ]
+
+    def command(self, program, folder):
+        (folder / "platform.xml").write_text(CLUSTER.format(last=self.hosts - 1))
+        (folder / "hosts").write_text("".join(f"host-{i}:{self.per_host}\n" for i in range(self.hosts)))
+        return [
+            "smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(self.p),
+            *([] if not self.shares else ["-no-privatize"]),
+            *(f"--cfg={setting}" for setting in self.simulator()),
+            # Asked for an error handler, SMPI answers with none, and then warns of it.
+            "--log=root.thres:warning", "--log=smpi_pmpi.thres:error",
+            program, "verify" if self.verifies else "time", self.operation, self.input,
+            self.variant if self.variant == "circulant" else "native", "1", *map(str, self.sizes),
+        ]  # fmt: skip
+
+    def environment(self):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("CIRCULANT_")}
+        # Without copies the ranks share the count of private communicators as well.
+        settings = {"FORCE": 1, "COMMUNICATORS": 1_000_000} | SETTINGS[self.settings]
+        return inherited | {f"CIRCULANT_{name}": str(value) for name, value in settings.items()}
+
+
+def build():
+    """The program with the library in it, and its path."""
+    subprocess.run(["make", "--no-print-directory", "-C", ROOT, "simulated", "MPICC=smpicc"], check=True)
+    mpi = subprocess.run([ROOT / "scripts/mpi-id", "smpicc"], check=True, capture_output=True, text=True).stdout
+    return ROOT / "build" / mpi.strip() / "paper_figures"
+
+
+started = set()
+
+
+def end_all(number, _=None):
+    for group in list(started):
+        os.killpg(group, signal.SIGKILL)
+    os._exit(number)
+
+
+def execute(program, run):
+    """The rows of a run, whose program proves that the variant ran (else it fails)."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        command, output = run.command(program, folder), folder / "output"
+        begin = time.monotonic()
+        with output.open("w") as file:
+            # A group of its own: smpirun leaves the simulator behind when it alone is ended.
+            process = subprocess.Popen(
+                list(map(str, command)), cwd=folder, env=run.environment(), stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            started.add(process.pid)
+            _, status, usage = os.wait4(process.pid, 0)
+            started.discard(process.pid)
+        lines = output.read_text(errors="replace").splitlines()
+    seconds, megabytes = time.monotonic() - begin, usage.ru_maxrss // 1000
+    if status != 0:
+        raise RuntimeError("\n".join([str(run), *lines[:5], *lines[-5:]]))
+    print(f"{seconds:6.1f} s {megabytes:5d} MB  {run}", flush=True)
+    return [row_of(run, line.split(","), seconds, megabytes) for line in lines if line.count(",") == 6]
+
+
+def row_of(run, printed, wall, megabytes):
+    p, operation, kind, _, size, repetition, seconds = printed
+    values = [
+        run.figure, run.hosts, p, operation, kind, size, run.variant, run.settled(), repetition, seconds,
+        f"{wall:.0f}", megabytes,
+    ]  # fmt: skip
+    return dict(zip(COLUMNS, map(str, values)))
+
+
+def execute_all(runs):
+    """The rows of all runs. Where one fails, the others are ended, and this program."""
+    program = build()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_all)
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        longest_first = sorted(runs, key=lambda run: -run.cost)
+        pending = [pool.submit(execute, program, run) for run in longest_first]
+        for done in concurrent.futures.as_completed(pending):
+            try:
+                rows += done.result()
+            except RuntimeError as error:
+                pool.shutdown(wait=False, cancel_futures=True)
+                print(f"a simulated run failed: {error}", file=sys.stderr)
+                end_all(1)
+    return sorted(rows, key=lambda row: [row[column].zfill(12) for column in COLUMNS[:9]])
