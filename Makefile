@@ -110,7 +110,7 @@ help:
 	@echo 'make test          set-up, build, all tests, on Open MPI and on MPICH'
 	@echo 'make lint          formatting, clippy, shell scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
-	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (20 minutes), docs/paper-figures.md'
+	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make setup         install what all this needs'
 	@echo 'make clean         remove everything that was built'

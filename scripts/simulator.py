@@ -86,7 +86,7 @@ class Run:
         return [
             *SIMULATOR,
             *(f"smpi/{operation}:{name}" for operation, name in algorithms.items()),
-            *([] if not self.shares else ["contexts/stack-size:256", "contexts/guard-size:0"]),
+            *(["contexts/stack-size:256", "contexts/guard-size:0"] if self.shares else []),
         ]
 
     def command(self, program, folder):
@@ -94,7 +94,7 @@ class Run:
         (folder / "hosts").write_text("".join(f"host-{i}:{self.per_host}\n" for i in range(self.hosts)))
         return [
             "smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(self.p),
-            *([] if not self.shares else ["-no-privatize"]),
+            *(["-no-privatize"] if self.shares else []),
             *(f"--cfg={setting}" for setting in self.simulator()),
             # Asked for an error handler, SMPI answers with none, and then warns of it.
             "--log=root.thres:warning", "--log=smpi_pmpi.thres:error",
@@ -116,13 +116,14 @@ def build():
     return ROOT / "build" / mpi.strip() / "paper_figures"
 
 
-started = set()
+started = set()  # process groups
 
 
-def end_all(number, _=None):
+def end_all(status):
+    """Ends every simulator and this program, at once: its threads wait for them."""
     for group in list(started):
         os.killpg(group, signal.SIGKILL)
-    os._exit(number)
+    os._exit(status)
 
 
 def execute(program, run):
@@ -161,7 +162,7 @@ def execute_all(runs):
     """The rows of all runs. Where one fails, the others are ended, and this program."""
     program = build()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end_all)
+        signal.signal(number, lambda received, _: end_all(128 + received))
     rows = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         longest_first = sorted(runs, key=lambda run: -run.cost)
