@@ -16,12 +16,18 @@ import collections
 import csv
 import dataclasses
 import statistics
+import sys
 
+COLUMNS = set(
+    "mpi p hosts operation input size bytes port_bytes variant repetition repetitions seconds limit_s "
+    "ran_as_circulant rate library settings machine date".split()
+)
 OPERATIONS = [
     "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"
 ]  # fmt: skip
 INPUTS = ["regular", "irregular", "degenerate"]
 WITH_COUNTS = {"allgatherv", "reduce_scatter"}
+ALWAYS_NATIVE = {"allreduce"}  # the library does not take it over
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -39,7 +45,11 @@ class Layout:
 
     @property
     def per_host(self):
-        return self.p // self.hosts
+        return self.p // max(1, self.hosts)
+
+    @property
+    def file_name(self):
+        return str(self.p) if self.per_host == 1 else f"{self.hosts}x{self.per_host}"
 
     def __str__(self):
         return str(self.p) if self.per_host == 1 else f"{self.hosts} × {self.per_host}"
@@ -86,8 +96,13 @@ class Figure:
 
 def read(path):
     """The whole rows of a file; a last one that was cut is left out."""
-    with path.open() as file:
-        return [row for row in csv.DictReader(file) if None not in row.values()]
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        del lines[-1]
+    reader = csv.DictReader(lines)
+    if missing := COLUMNS - set(reader.fieldnames or COLUMNS):
+        sys.exit(f"{path} is not of this version of scripts/bench: there is no column {min(missing)}")
+    return list(reader)
 
 
 def figures(rows):

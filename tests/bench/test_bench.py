@@ -42,6 +42,8 @@ def interrupted(folder, least_rows):
     process = subprocess.Popen(
         command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         env={**os.environ, **MARK},
+        # What a shell starts in the background ignores interrupts, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     path = folder / "time.csv"
     while process.poll() is None and not (path.exists() and path.read_text().count("\n") > least_rows):
@@ -151,6 +153,17 @@ class Bench(unittest.TestCase):
         self.assertIn("was measured with rate '20mbit', not '30mbit'", other.stderr)
         self.assertEqual(rows(self.folder), self.rows)
 
+    def test_rows_of_other_sizes_are_not_lost(self):
+        other = bench(self.folder, "--resume", "--sizes", "4")
+        self.assertNotEqual(other.returncode, 0)
+        self.assertIn("has rows of another plan", other.stderr)
+        self.assertEqual(rows(self.folder), self.rows)
+
+    def test_forced_and_own_choice_do_not_mix(self):
+        other = bench(self.folder, "--resume", "--auto")
+        self.assertNotEqual(other.returncode, 0)
+        self.assertIn("was measured with settings 'CIRCULANT_FORCE=1', not ''", other.stderr)
+
     def test_faster_than_the_port_is_refused(self):
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
@@ -167,8 +180,8 @@ class Bench(unittest.TestCase):
         except ImportError:
             self.skipTest("no matplotlib")
         subprocess.run([SCRIPTS / "plot", self.folder, "--size", SIZES[-1]], check=True, stdout=subprocess.DEVNULL)
-        names = [f"{operation}-{kind}-{p}" for operation, kind in CASES for p in (3, 4)]
-        for name in [*names, "over-limit-3", "over-limit-4"]:
+        names = [f"{operation}-{kind}-{p}" for operation, kind in CASES for p in ("3", "2x2")]
+        for name in [*names, "over-limit-3", "over-limit-2x2"]:
             for suffix in ("svg", "png"):
                 self.assertGreater((self.folder / f"{name}.{suffix}").stat().st_size, 1000)
 
@@ -177,6 +190,9 @@ class Arguments(unittest.TestCase):
     def test_wrong_ones_are_named(self):
         for arguments, named in [
             (["--hosts", "8y4"], "8y4"),
+            (["--hosts", "0"], "invalid layout value"),
+            (["--sizes", "2"], "invalid size value"),
+            (["--repetitions", "0"], "invalid times value"),
             (["--rate", "fast"], "fast"),
             (["--mpi", "true"], "true is no MPI's compiler wrapper"),
             (["--hosts", "3", "--sizes", "100000000", "--mpi", "openmpi"], "longer than 1 s (--longest)"),
