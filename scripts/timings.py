@@ -15,6 +15,7 @@
 import collections
 import csv
 import dataclasses
+import pathlib
 import statistics
 import sys
 
@@ -45,7 +46,7 @@ class Layout:
 
     @property
     def per_host(self):
-        return self.p // max(1, self.hosts)
+        return self.p // self.hosts
 
     @property
     def file_name(self):
@@ -115,6 +116,31 @@ def figures(rows):
     for (case, mpi, variant, size), rows_of_one in calls.items():
         cases[case][mpi, variant][size] = Figure.of(rows_of_one)
     return cases
+
+
+def add_arguments(parser):
+    """What scripts/tables and scripts/plot are told: where the rows are, and the size that they compare."""
+    default = pathlib.Path(__file__).resolve().parent.parent / "bench-results"
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=default, help="with time.csv (bench-results)")
+    parser.add_argument("--size", type=int, help="of the times over the limit, in bytes (the largest of all p)")
+
+
+def given_figures(given):
+    """The figures in the folder, and the size; ends the program, by name, where there is no such thing."""
+    path = given.folder / "time.csv"
+    if not path.is_file():
+        sys.exit(f"there is no {path}; scripts/bench makes it")
+    cases = figures(read(path))
+    if not cases:
+        sys.exit(f"{path} has no rows")
+    size = given.size or largest_common_size(cases)
+    if all(size not in curve for curves in cases.values() for curve in curves.values()):
+        sys.exit(f"{path} has no size {size}")
+    return cases, size
+
+
+def mpis_of(cases):
+    return sorted({mpi for curves in cases.values() for mpi, _ in curves})
 
 
 def largest_common_size(cases):
