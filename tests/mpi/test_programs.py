@@ -212,7 +212,8 @@ def test_fortran(mpi, report, processes):
 def test_spawned_processes(mpi, report):
     """A job that MPI_Comm_spawn starts is served, too, and its report replaces nobody's."""
     native = mpi.native(2, [mpi.program("spawn")])
-    if "Error in spawn call" in native.stderr + native.stdout:
+    # Debian's MPICH 4.0.2 fails in PMI, with or without a word of it reaching the output.
+    if mpi.family == "mpich" and native.status != 0:
         pytest.skip("this MPI's launcher starts no processes for programs")
     native.expect_success()
     run = mpi.preloaded(2, [mpi.program("spawn")], report, {"FORCE": 1}).expect_success()
