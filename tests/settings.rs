@@ -58,7 +58,7 @@ fn the_defaults_are_the_documented_ones() {
         block_size: None,
         f: 18.0,
         g: 24.0,
-        window: 4,
+        window: 1,
         sends: 2,
         pacing: Pacing::Auto,
         scratch_max: 67_108_864,
@@ -98,7 +98,7 @@ fn good_values_of_the_general_variables() {
         ("F=0.001", |s| s.f = 0.001),
         ("F=12.5", |s| s.f = 12.5),
         ("G=1e6", |s| s.g = 1e6),
-        ("WINDOW=1", |s| s.window = 1),
+        ("WINDOW=2", |s| s.window = 2),
         ("WINDOW= 64 ", |s| s.window = 64),
         ("SENDS=64", |s| s.sends = 64),
         ("PACING=eager", |s| s.pacing = Pacing::Eager),
@@ -219,7 +219,7 @@ fn complaints_in_full() {
     assert_eq!(
         complaint("WINDOW=0"),
         "circulant: CIRCULANT_WINDOW=\"0\" cannot be read: accepted is a whole number from 1 to \
-         64; using 4"
+         64; using 1"
     );
     assert_eq!(
         complaint("BCAST=on"),

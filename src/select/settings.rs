@@ -135,7 +135,7 @@ impl Default for Settings {
             block_size: None,
             f: 18.0,
             g: 24.0,
-            window: 4,
+            window: 1,
             sends: 2,
             pacing: Pacing::default(),
             scratch_max: 64 << 20,
