@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds header lint setup clean help
 
 all: library cli
 
@@ -89,6 +89,9 @@ simulated: library
 paper-figures:
 	scripts/paper-figures
 
+few-rounds:
+	scripts/few-rounds
+
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored
 
@@ -110,6 +113,7 @@ help:
 	@echo 'make test          set-up, build, all tests, on Open MPI, on MPICH and in the simulator'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
+	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make setup         install what all this needs'

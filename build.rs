@@ -46,6 +46,33 @@ const CONSTANTS: &[&str] = &[
     "MPI_PROC_NULL",
 ];
 
+/// The datatypes of integers, of those that MPIs have.
+const INTEGERS: &[&str] = &[
+    "MPI_BYTE",
+    "MPI_SIGNED_CHAR",
+    "MPI_UNSIGNED_CHAR",
+    "MPI_SHORT",
+    "MPI_UNSIGNED_SHORT",
+    "MPI_INT",
+    "MPI_UNSIGNED",
+    "MPI_LONG",
+    "MPI_UNSIGNED_LONG",
+    "MPI_LONG_LONG_INT",
+    "MPI_UNSIGNED_LONG_LONG",
+    "MPI_INT8_T",
+    "MPI_INT16_T",
+    "MPI_INT32_T",
+    "MPI_INT64_T",
+    "MPI_UINT8_T",
+    "MPI_UINT16_T",
+    "MPI_UINT32_T",
+    "MPI_UINT64_T",
+    "MPI_AINT",
+    "MPI_COUNT",
+    "MPI_OFFSET",
+    "MPI_INTEGER",
+];
+
 /// How the header tells whose it is, the most specific first.
 const FAMILIES: &[(&str, &str)] = &[
     ("OMPI_MAJOR_VERSION", "Open MPI"),
@@ -134,6 +161,7 @@ fn preprocess() -> String {
     let mut source = String::from("#include <mpi.h>\n");
     for name in CONSTANTS
         .iter()
+        .chain(INTEGERS)
         .copied()
         .chain(FAMILIES.iter().map(|&(name, _)| name))
     {
@@ -163,6 +191,14 @@ fn constants(header: &str) -> String {
         let short = name.trim_start_matches("MPI_");
         text += &format!("/// `{name}`.\npub const {short}: Source = {value};\n");
     }
+    let integers: Vec<String> = INTEGERS
+        .iter()
+        .filter_map(|name| source(header, expansion(header, name)))
+        .collect();
+    text += &format!(
+        "/// Datatypes of integers.\npub const INTEGERS: &[Source] = &[{}];\n",
+        integers.join(", ")
+    );
     let (_, family) = FAMILIES
         .iter()
         .find(|(macro_name, _)| expansion(header, macro_name) != *macro_name)

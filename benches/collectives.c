@@ -192,6 +192,24 @@ static void reduce_scatter(const struct call *c, enum variant v)
                                                              MPI_COMM_WORLD);
 }
 
+static void alltoall(const struct call *c, enum variant v)
+{
+    (v == NATIVE ? PMPI_Alltoall : MPI_Alltoall)(c->in, c->counts[rank], datatype, c->out, c->counts[rank],
+                                                 datatype, MPI_COMM_WORLD);
+}
+
+static void gather(const struct call *c, enum variant v)
+{
+    (v == NATIVE ? PMPI_Gather : MPI_Gather)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
+                                             c->root, MPI_COMM_WORLD);
+}
+
+static void scatter(const struct call *c, enum variant v)
+{
+    (v == NATIVE ? PMPI_Scatter : MPI_Scatter)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
+                                               c->root, MPI_COMM_WORLD);
+}
+
 static void allreduce(const struct call *c, enum variant v)
 {
     (v == NATIVE ? PMPI_Allreduce : MPI_Allreduce)(c->in, c->out, c->total, datatype, MPI_SUM, MPI_COMM_WORLD);
@@ -201,17 +219,19 @@ static void allreduce(const struct call *c, enum variant v)
 static const struct operation {
     const char *name;
     void (*run)(const struct call *, enum variant);
-    enum { BROADCAST, REDUCTION, GATHERING, SCATTERING, REDUCTION_TO_ALL } kind;
+    enum { BROADCAST, REDUCTION, GATHERING, SCATTERING, REDUCTION_TO_ALL, EXCHANGE, COLLECTION, DEALING } kind;
     int takes_counts; /* whether the ranks' shares may differ */
-    int always_native; /* not taken over by the library: there is nothing to compare with */
 } operations[] = {
-    {"bcast", bcast, BROADCAST, 0, 0},
-    {"reduce", reduce, REDUCTION, 0, 0},
-    {"allgather", allgather, GATHERING, 0, 0},
-    {"allgatherv", allgatherv, GATHERING, 1, 0},
-    {"reduce_scatter_block", reduce_scatter_block, SCATTERING, 0, 0},
-    {"reduce_scatter", reduce_scatter, SCATTERING, 1, 0},
-    {"allreduce", allreduce, REDUCTION_TO_ALL, 0, 1},
+    {"bcast", bcast, BROADCAST, 0},
+    {"reduce", reduce, REDUCTION, 0},
+    {"allgather", allgather, GATHERING, 0},
+    {"allgatherv", allgatherv, GATHERING, 1},
+    {"reduce_scatter_block", reduce_scatter_block, SCATTERING, 0},
+    {"reduce_scatter", reduce_scatter, SCATTERING, 1},
+    {"allreduce", allreduce, REDUCTION_TO_ALL, 0},
+    {"alltoall", alltoall, EXCHANGE, 0},
+    {"gather", gather, COLLECTION, 0},
+    {"scatter", scatter, DEALING, 0},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -233,7 +253,7 @@ static int share(const char *input, int r, int elements)
 /* Whether each rank has a share of the operand; otherwise it is one whole. */
 static int in_shares(const struct operation *operation)
 {
-    return operation->kind == GATHERING || operation->kind == SCATTERING;
+    return operation->kind != BROADCAST && operation->kind != REDUCTION && operation->kind != REDUCTION_TO_ALL;
 }
 
 static struct call prepare(const struct operation *operation, const char *input, long bytes, int root)
@@ -264,7 +284,8 @@ static void release(struct call *c)
 
 static void fill(const struct operation *operation, const struct call *c)
 {
-    int input_size = operation->kind == GATHERING ? c->counts[rank] : c->total;
+    int gathers = operation->kind == GATHERING || operation->kind == COLLECTION;
+    int input_size = gathers ? c->counts[rank] : c->total;
     for (int i = 0; i < c->total; i++) {
         store(c->out, (size_t)i, -1);
         if (i < input_size)
@@ -296,6 +317,20 @@ static void check(const struct operation *operation, enum variant v, const struc
         for (int i = 0; i < c->total; i++)
             expect(operation, v, c, i, sum_of_values((size_t)i));
         break;
+    case EXCHANGE:
+        for (int i = 0; i < c->total; i++) {
+            int from = i / c->counts[rank], position = rank * c->counts[rank] + i % c->counts[rank];
+            expect(operation, v, c, i, value(from, (size_t)position));
+        }
+        break;
+    case DEALING:
+        for (int i = 0; i < c->counts[rank]; i++)
+            expect(operation, v, c, i, value(c->root, (size_t)(c->displacements[rank] + i)));
+        break;
+    case COLLECTION:
+        if (rank != c->root)
+            break;
+        /* fall through */
     case GATHERING:
         for (int r = 0; r < ranks; r++)
             for (int i = 0; i < c->counts[r]; i++)
@@ -324,7 +359,8 @@ static long least_share(const struct call *c)
 
 /* The least bytes that must pass the busiest port, a host's, in one direction. The whole must pass it
  * in a broadcast and in a reduction. In a gathering a host needs all shares but its own ranks', in a
- * scattering it gives away partial results for all but those. A reduction to all must scatter and
+ * scattering it gives away partial results for all but those; likewise in an exchange, and at the root of
+ * a collection and of a dealing. A reduction to all must scatter and
  * gather equal shares of the whole. */
 static long port_bytes(const struct operation *operation, const struct call *c)
 {
@@ -581,7 +617,7 @@ static void time_configuration(const struct operation *operation, const char *in
     struct proof proof = {0};
     struct times times[VARIANTS] = {0};
     for (int v = 0; v < VARIANTS; v++) {
-        times[v].wanted = options.measured[v] && !(v == CIRCULANT && operation->always_native);
+        times[v].wanted = options.measured[v];
         times[v].seconds = allocate((size_t)options.repetitions * sizeof(double));
         if (times[v].wanted)
             verify_timed(operation, &c, (enum variant)v, &proof, &times[v]);

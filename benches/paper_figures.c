@@ -80,7 +80,30 @@ static void reduce_scatter(const struct problem *p, int native)
     (native ? PMPI_Reduce_scatter : MPI_Reduce_scatter)(p->in, p->out, p->counts, MPI_INT, MPI_SUM, p->comm);
 }
 
-enum kind { BROADCAST, REDUCTION, GATHERING, SCATTERING };
+static void allreduce(const struct problem *p, int native)
+{
+    (native ? PMPI_Allreduce : MPI_Allreduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, p->comm);
+}
+
+static void alltoall(const struct problem *p, int native)
+{
+    (native ? PMPI_Alltoall : MPI_Alltoall)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
+                                            p->comm);
+}
+
+static void gather(const struct problem *p, int native)
+{
+    (native ? PMPI_Gather : MPI_Gather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+                                        p->comm);
+}
+
+static void scatter(const struct problem *p, int native)
+{
+    (native ? PMPI_Scatter : MPI_Scatter)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+                                          p->comm);
+}
+
+enum kind { BROADCAST, REDUCTION, REDUCTION_TO_ALL, GATHERING, SCATTERING, EXCHANGE, COLLECTION, DEALING };
 
 static const struct operation {
     const char *name;
@@ -93,6 +116,10 @@ static const struct operation {
     {"allgatherv", allgatherv, GATHERING},
     {"reduce_scatter_block", reduce_scatter_block, SCATTERING},
     {"reduce_scatter", reduce_scatter, SCATTERING},
+    {"allreduce", allreduce, REDUCTION_TO_ALL},
+    {"alltoall", alltoall, EXCHANGE},
+    {"gather", gather, COLLECTION},
+    {"scatter", scatter, DEALING},
 };
 
 static const struct operation *operation_named(const char *name)
@@ -126,7 +153,7 @@ static void divide(struct problem *p, enum kind kind, const char *input, int ele
         p->counts[r] = share(input, r, elements, p->ranks);
         p->total += p->counts[r];
     }
-    if (kind == BROADCAST || kind == REDUCTION)
+    if (kind == BROADCAST || kind == REDUCTION || kind == REDUCTION_TO_ALL)
         p->total = elements;
 }
 
@@ -150,7 +177,7 @@ static int sum_of_values(int position, int ranks)
 
 static void fill(const struct problem *p, enum kind kind)
 {
-    int inputs = kind == GATHERING ? p->counts[p->rank] : p->total;
+    int inputs = kind == GATHERING || kind == COLLECTION ? p->counts[p->rank] : p->total;
     for (int i = 0; i < p->total; i++)
         p->out[i] = kind == BROADCAST && p->rank == 0 ? value(0, i) : -1;
     for (int i = 0; i < inputs; i++)
@@ -174,6 +201,24 @@ static void check(const struct problem *p, enum kind kind)
         for (int i = 0; p->rank == 0 && i < p->total; i++)
             expect(p->out[i], sum_of_values(i, p->ranks), i);
         break;
+    case REDUCTION_TO_ALL:
+        for (int i = 0; i < p->total; i++)
+            expect(p->out[i], sum_of_values(i, p->ranks), i);
+        break;
+    case EXCHANGE:
+        for (int i = 0; i < p->total; i++) {
+            int each = p->counts[p->rank];
+            expect(p->out[i], value(i / each, p->rank * each + i % each), i);
+        }
+        break;
+    case DEALING:
+        for (int i = 0; i < p->counts[p->rank]; i++)
+            expect(p->out[i], value(0, p->displacements[p->rank] + i), i);
+        break;
+    case COLLECTION:
+        if (p->rank != 0)
+            break;
+        /* fall through */
     case GATHERING:
         for (int r = 0; r < p->ranks; r++)
             for (int i = 0; i < p->counts[r]; i++)

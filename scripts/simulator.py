@@ -47,7 +47,7 @@ SETTINGS = {
     "window 4": PAPER | {"WINDOW": 4},
     "sends 2": PAPER | {"SENDS": 2},
     "window 4, sends 2": PAPER | {"WINDOW": 4, "SENDS": 2},
-    "defaults": {},
+    "defaults": {},  # F = 18, window 1, sends 2
 }
 
 

@@ -24,11 +24,12 @@ COLUMNS = set(
     "ran_as_circulant rate library settings machine date".split()
 )
 OPERATIONS = [
-    "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"
+    "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce", "alltoall",
+    "gather", "scatter",
 ]  # fmt: skip
 INPUTS = ["regular", "irregular", "degenerate"]
 WITH_COUNTS = {"allgatherv", "reduce_scatter"}
-ALWAYS_NATIVE = {"allreduce"}  # the library does not take it over
+SMALL = {"alltoall", "gather", "scatter"}  # whose algorithms are for small messages
 
 
 @dataclasses.dataclass(frozen=True, order=True)

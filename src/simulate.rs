@@ -12,8 +12,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{Engine, Pacing, Workspace, scratch_units};
-use crate::plan::{AllBroadcast, Broadcast, Plan, Reversed, Schedules};
-use crate::schedule::{Skips, Table};
+use crate::plan::{
+    AllBroadcast, AllToAll, Allreduce, Broadcast, Census, Doubling, Gather, Plan, Reversed, Routes,
+    Scatter, Schedules,
+};
+use crate::schedule::{Rule, Sequence, Skips, Table};
 use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// Which collective is simulated.
@@ -33,6 +36,24 @@ pub enum Collective {
     AllBroadcast,
     /// Message j combined at process j, for all j.
     AllReduction,
+    /// As [`AllBroadcast`](Collective::AllBroadcast), in one block.
+    Allgather(Rule),
+    /// As [`AllReduction`](Collective::AllReduction), in one block.
+    ReduceScatter(Rule),
+    /// All messages combined at all processes.
+    Allreduce(Rule),
+    /// As [`ReduceScatter`](Collective::ReduceScatter), by an operator that is not commutative.
+    ReduceScatterInOrder,
+    /// As [`Allreduce`](Collective::Allreduce), by an operator that is not commutative.
+    AllreduceInOrder,
+    /// One message combined at all processes.
+    Census,
+    /// Message e from each process to the e-th after it.
+    AllToAll(Rule),
+    /// Message j from process j to the root, for all j.
+    Gather(usize, Rule),
+    /// Message j from the root to process j, for all j.
+    Scatter(usize, Rule),
 }
 
 /// A problem to simulate.
@@ -108,42 +129,65 @@ pub enum Failure {
 /// # Errors
 /// See [`Failure`].
 pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
-    let skips = Skips::new(problem.processes);
+    let (p, n) = (problem.processes, problem.blocks);
+    let skips = Skips::new(p);
+    let sequence = |rule| Sequence::of_rule(rule, p);
     match problem.collective {
         Collective::Broadcast { root } => {
             let schedules = all_schedules(&skips, root);
-            run(problem, |rank| {
-                Broadcast::new(&skips, &schedules[rank], rank, problem.blocks)
-            })
+            run(problem, |r| Broadcast::new(&skips, &schedules[r], r, n))
         }
         Collective::Reduction { root } => {
             let schedules = all_schedules(&skips, root);
-            run(problem, |rank| {
-                Reversed(Broadcast::new(
-                    &skips,
-                    &schedules[rank],
-                    rank,
-                    problem.blocks,
-                ))
+            run(problem, |r| {
+                Reversed(Broadcast::new(&skips, &schedules[r], r, n))
             })
         }
         Collective::AllBroadcast => {
             let (table, messages) = (Table::new(&skips), filled(&problem.lengths));
-            run(problem, |rank| {
-                AllBroadcast::new(&skips, &table, &messages, rank, problem.blocks)
+            run(problem, |r| {
+                AllBroadcast::new(&skips, &table, &messages, r, n)
             })
         }
         Collective::AllReduction => {
             let (table, messages) = (Table::new(&skips), filled(&problem.lengths));
-            run(problem, |rank| {
-                Reversed(AllBroadcast::new(
-                    &skips,
-                    &table,
-                    &messages,
-                    rank,
-                    problem.blocks,
-                ))
+            run(problem, |r| {
+                Reversed(AllBroadcast::new(&skips, &table, &messages, r, n))
             })
+        }
+        Collective::Allgather(rule) => {
+            let sequence = sequence(rule);
+            run(problem, |r| Doubling::new(&sequence, r))
+        }
+        Collective::ReduceScatter(rule) => {
+            let sequence = sequence(rule);
+            run(problem, |r| Reversed(Doubling::new(&sequence, r)))
+        }
+        Collective::Allreduce(rule) => {
+            let sequence = sequence(rule);
+            run(problem, |r| Allreduce::new(Doubling::new(&sequence, r)))
+        }
+        Collective::ReduceScatterInOrder => {
+            let sequence = sequence(Rule::Linear);
+            run(problem, |r| Reversed(Doubling::ordered(&sequence, r)))
+        }
+        Collective::AllreduceInOrder => {
+            let sequence = sequence(Rule::Linear);
+            run(problem, |r| Allreduce::new(Doubling::ordered(&sequence, r)))
+        }
+        Collective::Census => run(problem, |r| Census::new(&skips, r)),
+        Collective::AllToAll(rule) => {
+            let sequence = sequence(rule);
+            let routes = Routes::new(&sequence);
+            run(problem, |r| AllToAll::new(&sequence, &routes, r))
+        }
+        Collective::Gather(root, rule) => {
+            let sequence = sequence(rule);
+            run(problem, |r| Gather::new(&sequence, r, root))
+        }
+        Collective::Scatter(root, rule) => {
+            let sequence = sequence(rule);
+            run(problem, |r| Scatter(Gather::new(&sequence, r, root)))
         }
     }
 }
@@ -162,9 +206,10 @@ fn filled(lengths: &[usize]) -> Vec<usize> {
 
 fn run<P: Plan>(problem: &Problem, plan: impl Fn(usize) -> P) -> Result<Vec<Counts>, Failure> {
     let network = RefCell::new(Network::default());
-    let scratch = scratch_units(&plan(0), problem.lengths.iter().copied(), problem.pacing);
+    let plans: Vec<P> = (0..problem.processes).map(plan).collect();
+    let scratch = scratch_units(&plans[0], problem.lengths.iter().copied(), problem.pacing);
     let mut ranks: Vec<_> = (0..problem.processes)
-        .map(|rank| Rank::new(problem, rank, scratch, plan(rank).rounds(), &network))
+        .map(|rank| Rank::new(problem, rank, scratch, plans[rank].rounds(), &network))
         .collect();
     let mut workspaces: Vec<_> = ranks.iter().map(|_| Workspace::default()).collect();
     let mut engines: Vec<_> = ranks
@@ -172,12 +217,12 @@ fn run<P: Plan>(problem: &Problem, plan: impl Fn(usize) -> P) -> Result<Vec<Coun
         .zip(&mut workspaces)
         .enumerate()
         .map(|(rank, (transport, workspace))| {
-            Engine::new(plan(rank), transport, workspace, problem.pacing)
+            Engine::new(&plans[rank], transport, workspace, problem.pacing)
         })
         .collect();
     finish_all(&mut engines, &network)?;
     drop(engines);
-    ranks.iter().try_for_each(|rank| rank.check(problem))?;
+    ranks.iter().try_for_each(Rank::check)?;
     if network
         .borrow()
         .in_flight
@@ -190,8 +235,8 @@ fn run<P: Plan>(problem: &Problem, plan: impl Fn(usize) -> P) -> Result<Vec<Coun
 }
 
 /// Advances each process in turn until all are done, or none can go on.
-fn finish_all<P: Plan>(
-    engines: &mut [Engine<'_, P, Rank<'_>>],
+fn finish_all(
+    engines: &mut [Engine<'_, Rank<'_>>],
     network: &RefCell<Network>,
 ) -> Result<(), Failure> {
     let mut waiting: Vec<usize> = (0..engines.len()).collect();
@@ -230,10 +275,12 @@ struct Network {
     steps: usize,
 }
 
-/// The memory of one process. Units are 64-bit words.
+/// The memory of one process. Units are 64-bit words. Messages lie one after the other.
 struct Memory {
-    result: Vec<Vec<u64>>,
-    input: Vec<Vec<u64>>,
+    /// Where each message starts, and the end.
+    starts: Vec<usize>,
+    result: Vec<u64>,
+    input: Vec<u64>,
     scratch: Vec<u64>,
     in_place: bool,
 }
@@ -241,11 +288,11 @@ struct Memory {
 impl Memory {
     fn at(&mut self, place: Place) -> (&mut [u64], usize) {
         match place {
-            Place::Result { message, offset } => (&mut self.result[message], offset),
+            Place::Result { message, offset } => (&mut self.result, self.starts[message] + offset),
             Place::Input { message, offset } if self.in_place => {
-                (&mut self.result[message], offset)
+                (&mut self.result, self.starts[message] + offset)
             }
-            Place::Input { message, offset } => (&mut self.input[message], offset),
+            Place::Input { message, offset } => (&mut self.input, self.starts[message] + offset),
             Place::Scratch { offset } => (&mut self.scratch, offset),
         }
     }
@@ -264,8 +311,7 @@ impl Memory {
 /// Process `rank`'s side of the network.
 struct Rank<'a> {
     rank: usize,
-    lengths: &'a [usize],
-    in_place: bool,
+    problem: &'a Problem,
     receives: HashMap<usize, (usize, Place, usize)>,
     network: &'a RefCell<Network>,
     counts: Counts,
@@ -285,6 +331,94 @@ fn contribution(rank: usize, message: usize, unit: usize) -> u64 {
     x ^ x >> 29
 }
 
+/// The composition of two maps x -> a x + b over 32 bits, `left` first; b in the upper half, an odd a
+/// in the lower.
+fn compose(left: u64, right: u64) -> u64 {
+    let parts = |map: u64| (map as u32 | 1, (map >> 32) as u32);
+    let ((a, b), (c, d)) = (parts(left), parts(right));
+    let (slope, offset) = (c.wrapping_mul(a), c.wrapping_mul(b).wrapping_add(d));
+    u64::from(offset) << 32 | u64::from(slope)
+}
+
+impl Problem {
+    /// Combines two operands.
+    fn combined(&self, left: u64, right: u64) -> u64 {
+        match self.collective {
+            Collective::ReduceScatterInOrder | Collective::AllreduceInOrder => compose(left, right),
+            _ => left.wrapping_add(right),
+        }
+    }
+
+    /// Whether processes contribute to a result, rather than hold a part of it.
+    fn combines(&self) -> bool {
+        matches!(
+            self.collective,
+            Collective::Reduction { .. }
+                | Collective::AllReduction
+                | Collective::ReduceScatter(_)
+                | Collective::Allreduce(_)
+                | Collective::ReduceScatterInOrder
+                | Collective::AllreduceInOrder
+                | Collective::Census
+        )
+    }
+
+    /// What `rank` has of a unit of a result at the start.
+    fn held(&self, rank: usize, message: usize, unit: usize) -> Option<u64> {
+        let own = match self.collective {
+            Collective::Broadcast { root } | Collective::Scatter(root, _) => rank == root,
+            Collective::AllBroadcast | Collective::Allgather(_) | Collective::Gather(..) => {
+                message == rank
+            }
+            Collective::AllToAll(_) => {
+                let target = (rank + message) % self.processes;
+                return Some(contribution(rank, target, unit));
+            }
+            _ => false,
+        };
+        own.then(|| contribution(rank, message, unit))
+    }
+
+    /// What a serial computation gives for a unit of a result at `rank`, if it belongs there.
+    fn expected(&self, rank: usize, message: usize, unit: usize) -> Option<u64> {
+        let sum = || {
+            let contributions = (0..self.processes).map(|rank| contribution(rank, message, unit));
+            contributions
+                .reduce(|sum, next| self.combined(sum, next))
+                .unwrap_or(NOTHING)
+        };
+        match self.collective {
+            Collective::Broadcast { root } => Some(contribution(root, message, unit)),
+            Collective::AllBroadcast | Collective::Allgather(_) => {
+                Some(contribution(message, message, unit))
+            }
+            Collective::Reduction { root } => (root == rank).then(sum),
+            Collective::AllReduction
+            | Collective::ReduceScatter(_)
+            | Collective::ReduceScatterInOrder => (message == rank).then(sum),
+            Collective::Allreduce(_) | Collective::AllreduceInOrder | Collective::Census => {
+                Some(sum())
+            }
+            Collective::AllToAll(_) => {
+                let source = (rank + self.processes - message) % self.processes;
+                Some(contribution(source, rank, unit))
+            }
+            Collective::Gather(root, _) => {
+                (rank == root).then(|| contribution(message, message, unit))
+            }
+            Collective::Scatter(root, _) => {
+                (rank == message).then(|| contribution(root, message, unit))
+            }
+        }
+    }
+
+    /// Every unit of every message.
+    fn units(&self) -> impl Iterator<Item = (usize, usize)> {
+        let messages = self.lengths.iter().enumerate();
+        messages.flat_map(|(message, &length)| (0..length).map(move |unit| (message, unit)))
+    }
+}
+
 impl<'a> Rank<'a> {
     fn new(
         problem: &'a Problem,
@@ -293,46 +427,31 @@ impl<'a> Rank<'a> {
         rounds: usize,
         network: &'a RefCell<Network>,
     ) -> Rank<'a> {
-        let own = |(message, &length): (usize, &usize)| -> Vec<u64> {
-            (0..length)
-                .map(|unit| contribution(rank, message, unit))
-                .collect()
-        };
-        let nothing = |(_, &length): (usize, &usize)| vec![NOTHING; length];
-        let messages = || problem.lengths.iter().enumerate();
-        let (input, result) = match problem.collective {
-            Collective::Broadcast { root } if root == rank => {
-                (Vec::new(), messages().map(own).collect())
+        let held = |(message, unit)| problem.held(rank, message, unit).unwrap_or(NOTHING);
+        let mut result: Vec<u64> = problem.units().map(held).collect();
+        let mut input = Vec::new();
+        if problem.combines() {
+            let own = |(message, unit)| contribution(rank, message, unit);
+            input.extend(problem.units().map(own));
+            if problem.in_place {
+                result = std::mem::take(&mut input);
             }
-            Collective::Broadcast { .. } => (Vec::new(), messages().map(nothing).collect()),
-            Collective::AllBroadcast => {
-                let store = |(message, length)| {
-                    if message == rank {
-                        own((message, length))
-                    } else {
-                        nothing((message, length))
-                    }
-                };
-                (Vec::new(), messages().map(store).collect())
-            }
-            _ if problem.in_place => (Vec::new(), messages().map(own).collect()),
-            _ => (
-                messages().map(own).collect(),
-                messages().map(nothing).collect(),
-            ),
-        };
+        }
+        let mut starts = vec![0];
+        for length in &problem.lengths {
+            starts.push(starts[starts.len() - 1] + length);
+        }
         let scratch = vec![NOTHING; scratch];
-        let in_place = problem.in_place;
         network.borrow_mut().memories.push(Memory {
+            starts,
             result,
             input,
             scratch,
-            in_place,
+            in_place: problem.in_place,
         });
         Rank {
             rank,
-            lengths: &problem.lengths,
-            in_place,
+            problem,
             receives: HashMap::new(),
             network,
             counts: Counts {
@@ -343,29 +462,18 @@ impl<'a> Rank<'a> {
     }
 
     /// Compares the result with a serial computation.
-    fn check(&self, problem: &Problem) -> Result<(), Failure> {
-        let network = self.network.borrow();
-        let sum = |message, unit| {
-            (0..problem.processes).fold(0u64, |sum, rank| {
-                sum.wrapping_add(contribution(rank, message, unit))
-            })
-        };
-        for (message, &length) in problem.lengths.iter().enumerate() {
-            for unit in 0..length {
-                let expected = match problem.collective {
-                    Collective::Broadcast { root } => contribution(root, message, unit),
-                    Collective::AllBroadcast => contribution(message, message, unit),
-                    Collective::Reduction { root } if root == self.rank => sum(message, unit),
-                    Collective::AllReduction if message == self.rank => sum(message, unit),
-                    _ => continue,
-                };
-                if network.memories[self.rank].result[message][unit] != expected {
-                    return Err(Failure::Wrong {
-                        rank: self.rank,
-                        message,
-                        unit,
-                    });
-                }
+    fn check(&self) -> Result<(), Failure> {
+        let problem = self.problem;
+        let memory = &self.network.borrow().memories[self.rank];
+        for (message, unit) in problem.units() {
+            let found = memory.result[memory.starts[message] + unit];
+            let expected = problem.expected(self.rank, message, unit);
+            if expected.is_some_and(|expected| expected != found) {
+                return Err(Failure::Wrong {
+                    rank: self.rank,
+                    message,
+                    unit,
+                });
             }
         }
         Ok(())
@@ -376,11 +484,18 @@ impl Transport for Rank<'_> {
     type Error = Failure;
 
     fn length(&self, message: usize) -> usize {
-        self.lengths[message]
+        self.problem.lengths[message]
     }
 
     fn in_place(&self) -> bool {
-        self.in_place
+        self.problem.in_place
+    }
+
+    fn follows(&self, place: Place, length: usize, next: Place) -> bool {
+        let memory = &mut self.network.borrow_mut().memories[self.rank];
+        let mut position = |place| memory.at(place).1;
+        std::mem::discriminant(&place) == std::mem::discriminant(&next)
+            && position(place) + length == position(next)
     }
 
     fn start_send(
@@ -475,7 +590,7 @@ impl Transport for Rank<'_> {
         let memory = &mut self.network.borrow_mut().memories[self.rank];
         let mut data = memory.read(into, length);
         for (into, from) in data.iter_mut().zip(memory.read(from, length)) {
-            *into = into.wrapping_add(from);
+            *into = self.problem.combined(from, *into);
         }
         memory.write(into, &data);
         self.counts.reduced += length;
@@ -496,7 +611,7 @@ impl Transport for Rank<'_> {
 mod tests {
     use super::*;
     use crate::engine::{Pacing, Synchronous};
-    use crate::plan::{Arrival, Piece};
+    use crate::plan::Piece;
 
     #[derive(Clone, Copy, PartialEq)]
     enum Defect {
@@ -525,8 +640,8 @@ mod tests {
         fn rounds(&self) -> usize {
             self.0.rounds()
         }
-        fn arrival(&self) -> Arrival {
-            self.0.arrival()
+        fn combining(&self) -> usize {
+            self.0.combining()
         }
         fn is_root(&self, message: usize) -> bool {
             self.0.is_root(message)
@@ -546,6 +661,9 @@ mod tests {
         }
         fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
             self.0.receive(round, pieces)
+        }
+        fn width(&self, round: usize) -> usize {
+            self.0.width(round)
         }
         fn holding(&self) -> usize {
             self.0.holding()

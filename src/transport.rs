@@ -70,6 +70,10 @@ pub trait Transport {
     /// `Place::Result` (MPI_IN_PLACE).
     fn in_place(&self) -> bool;
 
+    /// Whether `next` is of the same kind as `place`, and where the `length` units there end: then
+    /// both can be sent, copied or combined at once.
+    fn follows(&self, place: Place, length: usize, next: Place) -> bool;
+
     /// Starts to send `length > 0` units at `place` to process `to`. The memory is not written
     /// until the send is finished.
     fn start_send(

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on panics, helpers included"
 )]
 
+use circulant::schedule::Rule;
 use circulant::select::{
     Description, ENCODED, Mode, Operation, OperationSettings, Origin, Pacing, Reason, Settings,
     describe,
@@ -58,6 +59,8 @@ fn the_defaults_are_the_documented_ones() {
         block_size: None,
         f: 18.0,
         g: 24.0,
+        skips: Rule::Halving,
+        census_max: 16_384,
         window: 1,
         sends: 2,
         pacing: Pacing::Auto,
@@ -71,7 +74,7 @@ fn the_defaults_are_the_documented_ones() {
             blocks: None,
             block_size: None,
             factor: None,
-        }; 6],
+        }; 10],
         report: None,
         from_environment: 0,
     };
@@ -98,6 +101,11 @@ fn good_values_of_the_general_variables() {
         ("F=0.001", |s| s.f = 0.001),
         ("F=12.5", |s| s.f = 12.5),
         ("G=1e6", |s| s.g = 1e6),
+        ("SKIPS=power2", |s| s.skips = Rule::Power2),
+        ("SKIPS=sqrt", |s| s.skips = Rule::Sqrt),
+        ("SKIPS=linear", |s| s.skips = Rule::Linear),
+        ("CENSUS_MAX=0", |s| s.census_max = 0),
+        ("CENSUS_MAX=1G", |s| s.census_max = 1 << 30),
         ("WINDOW=2", |s| s.window = 2),
         ("WINDOW= 64 ", |s| s.window = 64),
         ("SENDS=64", |s| s.sends = 64),
@@ -122,7 +130,7 @@ fn good_values_of_each_operations_variables() {
         let factor = if operation.is_rooted() { "F" } else { "G" };
         let own = |variable: String| accepted(&variable).operations;
         let with = |settings: OperationSettings| {
-            let mut operations = [OperationSettings::default(); 6];
+            let mut operations = [OperationSettings::default(); 10];
             operations[operation as usize] = settings;
             operations
         };
@@ -136,6 +144,9 @@ fn good_values_of_each_operations_variables() {
                 own(format!("{name}={value}")),
                 with(OperationSettings { mode, ..default })
             );
+        }
+        if !operation.is_pipelined() {
+            continue;
         }
         assert_eq!(
             own(format!("{name}_BLOCKS=7")),
@@ -318,6 +329,8 @@ fn everything_set() -> Settings {
         "BLOCK_SIZE=3",
         "F=1.5",
         "G=0.7",
+        "SKIPS=sqrt",
+        "CENSUS_MAX=11",
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",
@@ -333,11 +346,13 @@ fn everything_set() -> Settings {
         let index = *operation as usize + 1;
         let mode = ["native", "circulant"][index % 2];
         let blocks = ["BLOCKS", "BLOCK_SIZE"][index % 2];
-        [
+        let variables = [
             format!("{name}={mode}"),
             format!("{name}_{blocks}={index}"),
             format!("{name}_{factor}=0.{index}"),
-        ]
+        ];
+        let count = if operation.is_pipelined() { 3 } else { 1 };
+        variables.into_iter().take(count)
     });
     let variables: Vec<_> = general.map(str::to_owned).into_iter().chain(own).collect();
     let variables: Vec<_> = variables.iter().map(String::as_str).collect();
@@ -359,7 +374,7 @@ fn every_single_word_counts() {
     let all = everything_set().encode();
     let same = default.iter().zip(&all).filter(|(a, b)| a == b).count();
     // The layout; the report; BLOCKS, or its counterpart, of each scope.
-    assert_eq!(same, 1 + 1 + 1 + Operation::COUNT);
+    assert_eq!(same, 1 + 1 + 1 + Operation::PIPELINED);
 }
 
 #[test]
@@ -436,7 +451,7 @@ fn what_the_dump_shows_can_be_read_again() {
 }
 
 #[test]
-fn names_are_unique_and_every_operation_has_its_four() {
+fn names_are_unique_and_every_operation_has_its_own() {
     let names: Vec<_> = describe().map(|description| description.name).collect();
     let mut unique = names.clone();
     unique.sort_unstable();
@@ -446,9 +461,11 @@ fn names_are_unique_and_every_operation_has_its_four() {
     for operation in Operation::ALL {
         let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
         let factor = if operation.is_rooted() { "F" } else { "G" };
-        for suffix in ["", "_BLOCKS", "_BLOCK_SIZE", &format!("_{factor}")] {
-            assert!(
+        assert!(names.contains(&name.as_str()), "{name}");
+        for suffix in ["_BLOCKS", "_BLOCK_SIZE", &format!("_{factor}")] {
+            assert_eq!(
                 names.contains(&format!("{name}{suffix}").as_str()),
+                operation.is_pipelined(),
                 "{name}{suffix}"
             );
         }

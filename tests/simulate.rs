@@ -3,10 +3,12 @@
 #![allow(clippy::panic)] // That is how a test fails.
 
 use circulant::engine::{Pacing, Synchronous};
+use circulant::plan::{Doubling, Piece, Plan, Reversed};
+use circulant::schedule::{Rule, Sequence};
 use circulant::simulate::{Collective, Counts, Problem, simulate};
 
 const PACING: Pacing = Pacing {
-    window: 4,
+    window: 1,
     sends: 2,
     synchronous: Synchronous::Unpaced,
 };
@@ -275,4 +277,267 @@ fn only_unpaced_sends_are_synchronous() {
         assert!(counts.iter().all(|count| count.synchronous == 0));
         assert!(counts.iter().any(|count| count.messages_sent > 0));
     }
+}
+
+/// The skips that a distance is made of, by the definition: subtract each that fits, from the
+/// largest on.
+fn skips_of(mut distance: usize, rule: Rule, p: usize) -> usize {
+    let sequence = Sequence::of_rule(rule, p);
+    let mut skips = 0;
+    for round in 0..sequence.rounds() {
+        let (_, skip) = sequence.step(round);
+        if distance >= skip {
+            distance -= skip;
+            skips += 1;
+        }
+    }
+    assert_eq!(distance, 0);
+    skips
+}
+
+fn rounds_of(rule: Rule, p: usize) -> usize {
+    Sequence::of_rule(rule, p).rounds()
+}
+
+/// Every rule for small p; for large p, linear ones take too long to simulate.
+fn rules(p: usize) -> impl Iterator<Item = Rule> {
+    let all = Rule::ALL.into_iter();
+    all.filter(move |&rule| rule != Rule::Linear || p <= 65 || p % 50 == 0)
+}
+
+/// Theorem 1, of the paper on non-pipelined algorithms: q rounds, p - 1 blocks sent, received, reduced.
+#[test]
+fn reduce_scatter_and_allgather_move_exactly_p_minus_1_blocks() {
+    for p in 1..=300 {
+        for rule in rules(p) {
+            let length = 1 + p % 3;
+            let blocks = (p - 1) * length;
+            for in_place in [false, true] {
+                let collective = Collective::ReduceScatter(rule);
+                for count in run(collective, p, 1, vec![length; p], in_place) {
+                    assert_eq!(count.rounds, rounds_of(rule, p), "{rule:?} p={p}");
+                    let messages = (count.messages_sent, count.messages_received);
+                    assert_eq!(messages, (count.rounds, count.rounds));
+                    assert_eq!((count.sent, count.received), (blocks, blocks));
+                    assert_eq!(count.reduced, blocks, "{rule:?} p={p}");
+                    if rule == Rule::Halving {
+                        // What the paper's first loop copies is (p - 1) blocks.
+                        let (half, quarter) = (p / 2, p.div_ceil(2) / 2);
+                        assert!(count.copied <= (half + quarter * (p % 2) + 1) * length);
+                    }
+                }
+            }
+            for count in run(Collective::Allgather(rule), p, 1, vec![length; p], false) {
+                assert_eq!(count.rounds, rounds_of(rule, p));
+                let messages = (count.messages_sent, count.messages_received);
+                assert_eq!(messages, (count.rounds, count.rounds));
+                assert_eq!((count.sent, count.received), (blocks, blocks));
+            }
+        }
+    }
+}
+
+/// Theorem 2: 2q rounds, 2(p - 1) blocks sent and received, p - 1 reduced.
+#[test]
+fn allreduce_moves_exactly_twice_as_much() {
+    for p in 1..=300 {
+        for rule in rules(p) {
+            let length = 1 + p % 2;
+            let blocks = (p - 1) * length;
+            for in_place in [false, true] {
+                for count in run(Collective::Allreduce(rule), p, 1, vec![length; p], in_place) {
+                    assert_eq!(count.rounds, 2 * rounds_of(rule, p));
+                    assert_eq!(count.messages_sent, count.rounds);
+                    assert_eq!((count.sent, count.received), (2 * blocks, 2 * blocks));
+                    assert_eq!(count.reduced, blocks, "{rule:?} p={p}");
+                }
+            }
+        }
+    }
+}
+
+/// Blocks of different sizes, empty ones among them: all that a process sends is what it combines or
+/// gathers for others.
+#[test]
+fn irregular_blocks_are_no_failure() {
+    for p in (1..=40).chain([63, 64, 65, 100]) {
+        for rule in rules(p) {
+            for lengths in inputs(p, 3) {
+                for in_place in [false, true] {
+                    let combined = [Collective::ReduceScatter(rule), Collective::Allreduce(rule)];
+                    for collective in combined {
+                        for count in run(collective, p, 1, lengths.clone(), in_place) {
+                            let total: usize = lengths.iter().sum();
+                            assert!(count.reduced <= total * count.rounds);
+                        }
+                    }
+                }
+                let total: usize = lengths.iter().sum();
+                let counts = run(Collective::Allgather(rule), p, 1, lengths.clone(), false);
+                for (rank, count) in counts.iter().enumerate() {
+                    assert_eq!(count.received, total - lengths[rank], "{rule:?} p={p}");
+                }
+            }
+        }
+    }
+}
+
+/// Operators that are not commutative: p - 1 rounds and blocks, combined in the order of ranks.
+#[test]
+fn linear_skips_keep_the_order_of_ranks() {
+    for p in (1..=65).chain([100, 150]) {
+        for lengths in inputs(p, 2) {
+            for in_place in [false, true] {
+                let scatter = Collective::ReduceScatterInOrder;
+                let counts = run(scatter, p, 1, lengths.clone(), in_place);
+                for (count, length) in counts.iter().zip(&lengths) {
+                    assert_eq!((count.rounds, count.reduced), (p - 1, (p - 1) * length));
+                    assert_eq!(count.received, (p - 1) * length);
+                }
+                let counts = run(
+                    Collective::AllreduceInOrder,
+                    p,
+                    1,
+                    lengths.clone(),
+                    in_place,
+                );
+                assert!(counts.iter().all(|count| count.rounds == 2 * (p - 1)));
+            }
+        }
+    }
+}
+
+/// q rounds for every p, and the reductions that the file's text says.
+#[test]
+fn census_takes_q_rounds() {
+    for p in 2..=300 {
+        let halves = Sequence::of_rule(Rule::Halving, p);
+        let inclusive = (0..q(p) - 1)
+            .filter(|&round| halves.step(round).0 % 2 == 0)
+            .count();
+        for count in run(Collective::Census, p, 1, vec![5], false) {
+            assert_eq!((count.rounds, count.messages_sent), (q(p), q(p)));
+            assert_eq!((count.sent, count.received), (5 * q(p), 5 * q(p)));
+            assert_eq!(count.reduced, 5 * (q(p) - 1 + inclusive + 1), "p={p}");
+        }
+    }
+}
+
+#[test]
+fn all_to_all_moves_each_block_over_its_skips() {
+    for p in 1..=300 {
+        for rule in rules(p) {
+            let length = 1 + p % 3;
+            let skips: usize = (0..p).map(|distance| skips_of(distance, rule, p)).sum();
+            for count in run(Collective::AllToAll(rule), p, 1, vec![length; p], false) {
+                assert_eq!(count.rounds, rounds_of(rule, p));
+                let blocks = (skips * length, skips * length);
+                assert_eq!((count.sent, count.received), blocks, "{rule:?} p={p}");
+            }
+        }
+    }
+}
+
+/// Every process sends (receives) once, and every block travels over the skips of its distance.
+#[test]
+fn gather_and_scatter_use_every_process_once() {
+    for p in 1..=300 {
+        for rule in rules(p) {
+            let root = (7 * p / 3) % p;
+            let skips: usize = (0..p).map(|distance| skips_of(distance, rule, p)).sum();
+            let gather = run(Collective::Gather(root, rule), p, 1, vec![2; p], false);
+            let scatter = run(Collective::Scatter(root, rule), p, 1, vec![2; p], false);
+            for rank in 0..p {
+                let once = usize::from(rank != root);
+                assert_eq!(gather[rank].rounds, rounds_of(rule, p));
+                assert_eq!(scatter[rank].rounds, rounds_of(rule, p));
+                assert_eq!(gather[rank].messages_sent, once, "{rule:?} p={p}");
+                assert_eq!(scatter[rank].messages_received, once, "{rule:?} p={p}");
+            }
+            for (counts, root_units) in [
+                (&gather, gather[root].received),
+                (&scatter, scatter[root].sent),
+            ] {
+                assert_eq!(root_units, 2 * (p - 1));
+                assert_eq!(
+                    counts.iter().map(|count| count.sent).sum::<usize>(),
+                    2 * skips
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pacing_gives_the_same_results_in_few_rounds() {
+    for (window, sends) in [(1, 1), (1, 2), (2, 1), (3, 7), (64, 64)] {
+        for p in [2, 3, 5, 9, 17, 33] {
+            for rule in Rule::ALL {
+                for (collective, lengths) in [
+                    (Collective::Allgather(rule), inputs(p, 2)[3].clone()),
+                    (Collective::ReduceScatter(rule), inputs(p, 2)[1].clone()),
+                    (Collective::Allreduce(rule), inputs(p, 2)[3].clone()),
+                    (Collective::Census, vec![3]),
+                    (Collective::AllToAll(rule), vec![3; p]),
+                    (Collective::Gather(p - 1, rule), vec![3; p]),
+                    (Collective::Scatter(p / 2, rule), vec![3; p]),
+                ] {
+                    let pacing = Pacing {
+                        window,
+                        sends,
+                        ..PACING
+                    };
+                    let reduces = matches!(
+                        collective,
+                        Collective::ReduceScatter(_) | Collective::Allreduce(_)
+                    );
+                    for in_place in [false, reduces] {
+                        let problem = Problem {
+                            collective,
+                            processes: p,
+                            blocks: 1,
+                            lengths: lengths.clone(),
+                            in_place,
+                            pacing,
+                        };
+                        assert!(simulate(&problem).is_ok(), "{problem:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The paper's example: p = 22, and how process 21 computes its block.
+#[test]
+fn order_of_reduction_is_the_papers() {
+    let p = 22;
+    let sequence = Sequence::of_rule(Rule::Halving, p);
+    let plans: Vec<_> = (0..p)
+        .map(|rank| Reversed(Doubling::new(&sequence, rank)))
+        .collect();
+    // What each process has for each message, as a sum.
+    let mut sums: Vec<Vec<String>> = (0..p).map(|rank| vec![format!("x{rank}"); p]).collect();
+    for round in 0..plans[0].rounds() {
+        let before = sums.clone();
+        for (rank, plan) in plans.iter().enumerate() {
+            let mut pieces: Vec<Piece> = Vec::new();
+            let from = plan.receive(round, &mut pieces);
+            for Piece { message, .. } in pieces {
+                let received = &before[from][message];
+                let received = if received.contains('+') {
+                    format!("({received})")
+                } else {
+                    received.clone()
+                };
+                sums[rank][message] += &format!("+{received}");
+            }
+        }
+    }
+    let paper = "x21+x10\
+                 +(x15+x4)\
+                 +(x18+x7+(x12+x1))\
+                 +(x19+x8+(x13+x2)+(x16+x5))\
+                 +(x20+x9+(x14+x3)+(x17+x6+(x11+x0)))";
+    assert_eq!(sums[21][21], paper);
 }

@@ -1,10 +1,11 @@
-//! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message.
+//! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message; or,
+//! with one block, an allgather in as few rounds, of consecutive blocks.
 
 use super::{count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
-use crate::plan::AllBroadcast;
+use crate::plan::{AllBroadcast, Doubling, Plan};
 use crate::report::Work;
 use crate::schedule::Table;
 use crate::select::{Operation, Reason};
@@ -51,7 +52,7 @@ pub(super) fn gather(
         largest = largest.max(length);
     }
     work.bytes = bytes as u64;
-    let blocks = state.blocks(operation, bytes)?.min(largest);
+    let blocks = state.blocks(operation, bytes, largest)?.min(largest);
     let receive_type = layout(call.receive_type, call.receive)?;
     let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
     let source = source(call, own_length)?;
@@ -65,6 +66,7 @@ pub(super) fn gather(
             private,
             skips,
             table,
+            sequence,
             pool,
             run,
             lists,
@@ -102,10 +104,17 @@ pub(super) fn gather(
             offset += length;
             filled.extend((length > 0).then_some(rank));
         }
-        let table = table.get_or_insert_with(|| Table::new(skips));
-        let plan = AllBroadcast::new(skips, table, filled, *rank, blocks);
+        let (one, several);
+        let plan: &dyn Plan = if blocks == 1 {
+            one = Doubling::new(sequence, *rank);
+            &one
+        } else {
+            let table = table.get_or_insert_with(|| Table::new(skips));
+            several = AllBroadcast::new(skips, table, filled, *rank, blocks);
+            &several
+        };
         let lengths = messages.iter().map(|message| message.length);
-        let ring = scratch_units(&plan, lengths, run.pacing);
+        let ring = scratch_units(plan, lengths, run.pacing);
         // What cannot be packed is larger than any bound on scratch, so this is agreed on.
         let packable = |source: &Source| source.contiguous || source.datatype.is_packable();
         let need = Need {
@@ -126,7 +135,7 @@ pub(super) fn gather(
             communicator: private,
         };
         run.execute(plan, private, memory)?.finish()?;
-        done(work, &plan);
+        done(work, plan);
         Ok(())
     })
 }

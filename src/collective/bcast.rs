@@ -29,7 +29,7 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
     let root = state.root(call.root)?;
     let bytes = product(count(call.count)?, size(call.datatype)?)?;
     work.bytes = bytes as u64;
-    let blocks = state.blocks(Operation::Bcast, bytes)?.min(bytes);
+    let blocks = state.blocks(Operation::Bcast, bytes, bytes)?.min(bytes);
     let datatype = layout(call.datatype, call.buffer)?;
     state.serve(|service| {
         service.check(&datatype)?;
@@ -65,7 +65,7 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
             staging: 0,
             communicator: private,
         };
-        run.execute(plan, private, memory)?.finish()?;
+        run.execute(&plan, private, memory)?.finish()?;
         done(work, &plan);
         Ok(())
     })

@@ -12,25 +12,36 @@
 
 mod allgather;
 mod allgatherv;
+mod allreduce;
+mod alltoall;
 mod bcast;
+mod gather;
 mod reduce;
 mod reduce_scatter;
 mod reduce_scatter_block;
+mod scatter;
 
 use std::ffi::c_int;
 use std::time::Instant;
 
 pub use allgather::{Allgather, allgather};
 pub use allgatherv::{Allgatherv, allgatherv};
+pub use allreduce::{Allreduce, allreduce};
+pub use alltoall::{Alltoall, alltoall};
 pub use bcast::{Bcast, bcast};
+pub use gather::{Gather, gather};
 pub use reduce::{Reduce, reduce};
 pub use reduce_scatter::{ReduceScatter, reduce_scatter};
 pub use reduce_scatter_block::{ReduceScatterBlock, reduce_scatter_block};
+pub use scatter::{Scatter, scatter};
 
 use crate::communicator::{State, Stop, process, state};
-use crate::mpi::{Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, SUCCESS};
-use crate::plan::Plan;
+use crate::mpi::{
+    Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, Private, SUCCESS, Source,
+};
+use crate::plan::{Doubling, Plan};
 use crate::report::{self, Outcome, Trace, Work};
+use crate::schedule::Sequence;
 use crate::select::{Operation, Reason};
 
 /// Tries a call of `operation` on `communicator` (with that `root`, where it has one); where it is
@@ -132,23 +143,48 @@ fn combined_input(send: Buffer, receive: Buffer) -> Result<Buffer, Stop> {
     }
 }
 
+/// Elements at `elements` of the program, with what is to be known to pack or unpack them.
+fn source(elements: Buffer, datatype: Datatype, private: &Private, packed: &mut Vec<u8>) -> Source {
+    Source {
+        elements,
+        datatype,
+        contiguous: datatype.is_contiguous(private, packed),
+    }
+}
+
 /// A product that fits; what does not is not a size that any memory has.
 fn product(a: usize, b: usize) -> Result<usize, Stop> {
     a.checked_mul(b).ok_or(Stop::Native(Reason::Arguments))
 }
 
-/// An operator that may be ours.
+/// An operator that may be ours: a commutative one.
 fn operator(handle: MPI_Op) -> Result<Operator, Stop> {
-    let operator = Operator::new(handle).ok_or(Stop::Native(Reason::Arguments))?;
-    match operator.is_commutative() {
-        Some(true) => Ok(operator),
-        Some(false) => Err(Stop::Native(Reason::NotCommutative)),
-        None => Err(Stop::Native(Reason::Arguments)),
+    match any_operator(handle)? {
+        (operator, true) => Ok(operator),
+        (_, false) => Err(Stop::Native(Reason::NotCommutative)),
+    }
+}
+
+/// An operator, and whether it is commutative.
+fn any_operator(handle: MPI_Op) -> Result<(Operator, bool), Stop> {
+    let operator = Operator::new(handle);
+    operator
+        .and_then(|operator| Some((operator, operator.is_commutative()?)))
+        .ok_or(Stop::Native(Reason::Arguments))
+}
+
+/// The rounds of a reduce-scatter or an allreduce with one block: in the order of ranks for an operator
+/// that is not commutative.
+fn rounds(sequence: &Sequence, rank: usize, commutative: bool) -> Doubling<'_> {
+    if commutative {
+        Doubling::new(sequence, rank)
+    } else {
+        Doubling::ordered(sequence, rank)
     }
 }
 
 /// The work of a call that ran as `plan`.
-fn done(work: &mut Work, plan: &impl Plan) {
+fn done(work: &mut Work, plan: &dyn Plan) {
     work.rounds = plan.rounds() as u64;
     work.blocks = plan.blocks() as u64;
 }

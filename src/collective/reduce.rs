@@ -35,7 +35,7 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
     let bytes = product(count, size(call.datatype)?)?;
     work.bytes = bytes as u64;
     let operator = operator(call.op)?;
-    let blocks = state.blocks(Operation::Reduce, bytes)?.min(count);
+    let blocks = state.blocks(Operation::Reduce, bytes, bytes)?.min(count);
     let input = input(&call, state.rank() == root)?;
     let datatype = combined_layout(call.datatype, input)?;
     if state.rank() == root {
@@ -77,12 +77,13 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
             operator,
             input,
             result: call.receive,
+            gathered: false,
             in_place: call.send.is_in_place(),
             scratch,
             packed,
             communicator: private,
         };
-        run.execute(plan, private, memory)?;
+        run.execute(&plan, private, memory)?;
         done(work, &plan);
         Ok(())
     })

@@ -1,11 +1,14 @@
 //! MPI_Reduce_scatter: the n-block all-broadcast reversed (Observation 1.4), each process the root
-//! of its message, straight from the input.
+//! of its message, straight from the input; or, with one block, Algorithm 1 of the paper on
+//! non-pipelined algorithms.
 
-use super::{combined_input, combined_layout, count, done, layout, operator, product, size};
+use super::{
+    any_operator, combined_input, combined_layout, count, done, layout, product, rounds, size,
+};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
-use crate::plan::{AllBroadcast, Reversed};
+use crate::plan::{AllBroadcast, Plan, Reversed};
 use crate::report::Work;
 use crate::schedule::Table;
 use crate::select::{Operation, Reason};
@@ -48,8 +51,14 @@ pub(super) fn scatter(
     }
     let bytes = product(elements, size(call.datatype)?)?;
     work.bytes = bytes as u64;
-    let operator = operator(call.op)?;
-    let blocks = state.blocks(operation, bytes)?.min(largest);
+    let (operator, commutative) = any_operator(call.op)?;
+    if !commutative && !state.keeps_order() {
+        return Err(Stop::Native(Reason::NotCommutative));
+    }
+    let largest_bytes = product(largest, size(call.datatype)?)?;
+    let blocks = state.blocks(operation, bytes, largest_bytes)?.min(largest);
+    // Several blocks meet in another order.
+    let blocks = if commutative { blocks } else { 1 };
     let receives = count(call.counts.at(state.rank()))? > 0;
     let input = if receives || call.send.is_in_place() {
         combined_input(call.send, call.receive)?
@@ -71,6 +80,7 @@ pub(super) fn scatter(
             private,
             skips,
             table,
+            sequence,
             pool,
             run,
             lists,
@@ -91,10 +101,17 @@ pub(super) fn scatter(
             start += length;
             filled.extend((length > 0).then_some(rank));
         }
-        let table = table.get_or_insert_with(|| Table::new(skips));
-        let plan = Reversed(AllBroadcast::new(skips, table, filled, *rank, blocks));
+        let (one, several);
+        let plan: &dyn Plan = if blocks == 1 {
+            one = Reversed(rounds(sequence, *rank, commutative));
+            &one
+        } else {
+            let table = table.get_or_insert_with(|| Table::new(skips));
+            several = Reversed(AllBroadcast::new(skips, table, filled, *rank, blocks));
+            &several
+        };
         let lengths = layouts.iter().map(|layout| layout.length);
-        let units = scratch_units(&plan, lengths, run.pacing);
+        let units = scratch_units(plan, lengths, run.pacing);
         let in_place = call.send.is_in_place();
         let unit = Unit::Element(datatype);
         let need = Need {
@@ -113,6 +130,7 @@ pub(super) fn scatter(
             operator,
             input,
             result: if in_place { aside } else { call.receive },
+            gathered: false,
             in_place: false,
             scratch,
             packed,
@@ -120,7 +138,7 @@ pub(super) fn scatter(
         };
         run.execute(plan, private, memory)?
             .copy_result(*rank, call.receive)?;
-        done(work, &plan);
+        done(work, plan);
         Ok(())
     })
 }

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use crate::mpi::{self, Communicator, Error};
 use crate::report::{self, Destination, Header};
+use crate::schedule::Rule;
 use crate::select::{self, Call, Choice, Operation, Reason, Settings};
 
 /// Why a call is not (or no longer) ours.
@@ -173,6 +174,16 @@ impl State {
         self.size
     }
 
+    /// The largest MPI_Allreduce in q rounds of the whole operand, in bytes.
+    pub fn census_max(&self) -> usize {
+        usize::try_from(self.settings.census_max).unwrap_or(usize::MAX)
+    }
+
+    /// Whether the algorithms with one block can keep the order of ranks.
+    pub fn keeps_order(&self) -> bool {
+        self.settings.skips == Rule::Linear
+    }
+
     /// An intra-communicator's root argument, if it is one.
     pub fn root(&self, root: std::ffi::c_int) -> Result<usize, Stop> {
         let root = usize::try_from(root).ok().filter(|&root| root < self.size);
@@ -189,13 +200,20 @@ impl State {
         }
     }
 
-    /// The number of blocks for a call of `bytes` bytes that is to be ours. May be collective.
-    pub fn blocks(&self, operation: Operation, bytes: usize) -> Result<usize, Stop> {
+    /// The number of blocks for a call of `bytes` bytes, of which `largest` are the largest part, that
+    /// is to be ours. May be collective.
+    pub fn blocks(
+        &self,
+        operation: Operation,
+        bytes: usize,
+        largest: usize,
+    ) -> Result<usize, Stop> {
         let choose = |nodes| {
-            let bytes = bytes as u64;
+            let (bytes, largest) = (bytes as u64, largest as u64);
             let call = Call {
                 operation,
                 bytes,
+                largest,
                 processes: self.size,
                 nodes,
             };

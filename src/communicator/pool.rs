@@ -70,6 +70,11 @@ impl Pool {
         }
     }
 
+    /// Whether `units` units may be reserved: the same answer on all processes.
+    pub fn allows(&self, unit: &Unit, units: usize) -> bool {
+        units.saturating_mul(unit.size()) <= self.most
+    }
+
     /// Scratch for one call. May be collective.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use crate::engine::{self, Engine, Workspace};
 use crate::mpi::{Datatype, Layout, Memory, Message, Operator, PointToPoint, Private};
-use crate::plan::{Plan, Schedules};
-use crate::schedule::{Skips, Table};
+use crate::plan::{Piece, Plan, Routes, Schedules};
+use crate::schedule::{Sequence, Skips, Table};
 use crate::select::{Pacing, Reason, Settings};
 
 use super::Stop;
@@ -18,6 +18,10 @@ pub struct Service {
     pub private: Private,
     /// The skips for p processes.
     pub skips: Skips,
+    /// The skips of the algorithms with one block.
+    pub sequence: Sequence,
+    /// The routes of an all-to-all exchange, once they were needed.
+    pub routes: Option<Routes>,
     /// Schedules for the roots seen last.
     pub roots: Roots,
     /// The receive schedules of all processes, once they were needed.
@@ -39,6 +43,8 @@ impl Service {
             rank,
             private,
             skips: Skips::new(size),
+            sequence: Sequence::of_rule(settings.skips, size),
+            routes: None,
             roots: Roots {
                 kept: Vec::new(),
                 most: settings.roots.max(1),
@@ -71,6 +77,10 @@ pub struct Lists {
     pub layouts: Vec<Layout>,
     /// The messages that are not empty, ascending.
     pub filled: Vec<usize>,
+    /// Where messages are in the staging area.
+    pub offsets: Vec<usize>,
+    /// The blocks that pass through this process.
+    pub pieces: Vec<Piece>,
     /// For copies of elements that have gaps, and to see in which order elements are packed.
     pub packed: Vec<u8>,
 }
@@ -159,7 +169,7 @@ impl Run {
     /// Runs `plan` to its end over `private`, between the places of `memory`, which it returns.
     pub fn execute<M: Memory>(
         &mut self,
-        plan: impl Plan,
+        plan: &dyn Plan,
         private: &Private,
         memory: M,
     ) -> Result<M, Stop> {

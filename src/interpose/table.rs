@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::cross;
 use crate::collective::{
-    Allgather, Allgatherv, Bcast, Reduce, ReduceScatter, ReduceScatterBlock, allgather, allgatherv,
-    bcast, reduce, reduce_scatter, reduce_scatter_block,
+    Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter,
+    ReduceScatterBlock, Scatter, allgather, allgatherv, allreduce, alltoall, bcast, gather, reduce,
+    reduce_scatter, reduce_scatter_block, scatter,
 };
 #[cfg(idup_with_info)]
 use crate::mpi::MPI_Info;
@@ -115,6 +116,41 @@ exports! {
         datatype = (datatype), op = (op)
     });
 
+    MPI_Allreduce = PMPI_Allreduce(
+        send: *const c_void, receive: *mut c_void, count: c_int, datatype: MPI_Datatype,
+        op: MPI_Op
+    ) => Allreduce: allreduce(Allreduce {
+        send = buffer(send), receive = buffer(receive), count = count(count),
+        datatype = (datatype), op = (op)
+    });
+
+    MPI_Alltoall = PMPI_Alltoall(
+        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype
+    ) => Alltoall: alltoall(Alltoall {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type)
+    });
+
+    MPI_Gather = PMPI_Gather(
+        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
+    ) root root => Gather: gather(Gather {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type), root = (root)
+    });
+
+    MPI_Scatter = PMPI_Scatter(
+        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
+    ) root root => Scatter: scatter(Scatter {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type), root = (root)
+    });
+
     #[cfg(large_count)]
     MPI_Bcast_c = PMPI_Bcast_c(
         buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, root: c_int
@@ -168,6 +204,45 @@ exports! {
     ) => ReduceScatter: reduce_scatter(ReduceScatter {
         send = buffer(send), receive = buffer(receive), counts = wide(counts),
         datatype = (datatype), op = (op)
+    });
+
+    #[cfg(large_count)]
+    MPI_Allreduce_c = PMPI_Allreduce_c(
+        send: *const c_void, receive: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
+        op: MPI_Op
+    ) => Allreduce: allreduce(Allreduce {
+        send = buffer(send), receive = buffer(receive), count = count(count),
+        datatype = (datatype), op = (op)
+    });
+
+    #[cfg(large_count)]
+    MPI_Alltoall_c = PMPI_Alltoall_c(
+        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype
+    ) => Alltoall: alltoall(Alltoall {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type)
+    });
+
+    #[cfg(large_count)]
+    MPI_Gather_c = PMPI_Gather_c(
+        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
+    ) root root => Gather: gather(Gather {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type), root = (root)
+    });
+
+    #[cfg(large_count)]
+    MPI_Scatter_c = PMPI_Scatter_c(
+        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
+    ) root root => Scatter: scatter(Scatter {
+        send = buffer(send), send_count = count(send_count), send_type = (send_type),
+        receive = buffer(receive), receive_count = count(receive_count),
+        receive_type = (receive_type), root = (root)
     });
 }
 

@@ -19,7 +19,7 @@ pub struct Layout {
     pub length: usize,
 }
 
-/// The memory of a reduction (one message) or a reduce-scatter (one a process).
+/// The memory of a reduction (one message), or a reduce-scatter or an allreduce (one a process).
 pub struct Elements<'a> {
     /// The messages.
     pub messages: &'a [Layout],
@@ -29,8 +29,10 @@ pub struct Elements<'a> {
     pub operator: Operator,
     /// This process' own contribution, all messages.
     pub input: Buffer,
-    /// Where the message that is rooted here goes.
+    /// Where the result goes: the message that is rooted here, or all of them.
     pub result: Buffer,
+    /// Whether it is all of them, as in the input.
+    pub gathered: bool,
     /// Whether that is where its input is.
     pub in_place: bool,
     /// Scratch for the engine.
@@ -42,6 +44,15 @@ pub struct Elements<'a> {
 }
 
 impl Elements<'_> {
+    /// Copies the input of the only message to `aside`, where it is from now on.
+    pub fn keep_input(&mut self, aside: Buffer) -> Result<(), Error> {
+        let length = self.messages[0].length;
+        self.datatype
+            .copy(self.input, aside, length, self.packed, self.communicator)?;
+        self.input = aside;
+        Ok(())
+    }
+
     /// Copies message `message` from where its result was made to where it belongs, if that is
     /// elsewhere.
     pub fn copy_result(&mut self, message: usize, to: Buffer) -> Result<(), Error> {
@@ -65,13 +76,25 @@ impl Memory for Elements<'_> {
 
     fn address(&self, place: Place) -> Buffer {
         match place {
-            Place::Result { offset, .. } => self.datatype.element(self.result, offset as isize),
+            Place::Result { message, offset } => {
+                let start = if self.gathered {
+                    self.messages[message].start
+                } else {
+                    0
+                };
+                self.datatype
+                    .element(self.result, (start + offset) as isize)
+            }
             Place::Input { message, offset } => {
                 let index = self.messages[message].start + offset;
                 self.datatype.element(self.input, index as isize)
             }
             Place::Scratch { offset } => self.datatype.element_in(self.scratch, offset),
         }
+    }
+
+    fn end(&self, start: Buffer, length: usize) -> Buffer {
+        self.datatype.element(start, length as isize)
     }
 
     fn unit(&self) -> MPI_Datatype {

@@ -11,6 +11,7 @@
 //! | `transport` | the engine's transport over point-to-point messages |
 //! | `packed` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
+//! | `slots` | memory in units of packed bytes, for messages that pass through |
 //! | `scratch` | memory that is kept between calls |
 //! | `sys` | the declarations of mpi.h |
 //!
@@ -28,6 +29,7 @@ mod native;
 mod operator;
 mod packed;
 mod scratch;
+mod slots;
 mod sys;
 mod transport;
 
@@ -42,6 +44,7 @@ pub use native::native;
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;
+pub use slots::Slots;
 #[cfg(idup_with_info)]
 pub use sys::MPI_Info;
 #[cfg(large_count)]

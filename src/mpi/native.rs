@@ -91,6 +91,16 @@ natives! {
     PMPI_Reduce_scatter(
         *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
     );
+    PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+    PMPI_Alltoall(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Gather(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+    );
+    PMPI_Scatter(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+    );
     #[cfg(large_count)]
     PMPI_Bcast_c(*mut c_void, MPI_Count, MPI_Datatype, c_int, MPI_Comm);
     #[cfg(large_count)]
@@ -112,9 +122,24 @@ natives! {
     PMPI_Reduce_scatter_c(
         *const c_void, *mut c_void, *const MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
     );
+    #[cfg(large_count)]
+    PMPI_Allreduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Alltoall_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Gather_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+        MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Scatter_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+        MPI_Comm
+    );
     // What is used.
     PMPI_Abort(MPI_Comm, c_int);
-    PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
     PMPI_Cancel(*mut MPI_Request);
     PMPI_Comm_call_errhandler(MPI_Comm, c_int);
     PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
@@ -242,6 +267,8 @@ pub struct Native {
     pub functions: Functions,
     /// Its constants.
     pub constants: Constants,
+    /// The datatypes of integers.
+    pub integers: Vec<MPI_Datatype>,
     /// The first line of its version.
     pub version: String,
 }
@@ -285,6 +312,11 @@ impl Native {
         Ok(Native {
             functions: Functions::find(&scope).map_err(complaint)?,
             constants: Constants::find(&scope).map_err(complaint)?,
+            integers: source::INTEGERS
+                .iter()
+                .filter_map(|integer| scope.value(integer))
+                .map(|value| MPI_Datatype(value as _))
+                .collect(),
             version,
         })
     }

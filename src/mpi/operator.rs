@@ -37,6 +37,18 @@ impl Operator {
         own.contains(&self.0)
     }
 
+    /// Whether no order of operands makes a difference to the result, not even in its last bit: one
+    /// of MPI's own operators on one of its integer datatypes. (Those of pairs are of floating-point
+    /// numbers, mostly; and not even the largest of these is the same in any order: there are two
+    /// zeros, and numbers that are none.)
+    pub fn is_exact_on(self, datatype: &Datatype) -> bool {
+        let c = &native().constants;
+        self.is_predefined()
+            && self.0 != c.minloc
+            && self.0 != c.maxloc
+            && native().integers.contains(&datatype.handle())
+    }
+
     /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element, on
     /// a communicator of this process alone, where errors are returned. (MPI_Reduce_local would
     /// raise them on a communicator of the program.) Yes, if that communicator cannot be made: the

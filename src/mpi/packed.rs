@@ -49,7 +49,7 @@ pub struct Packed<'a> {
     pub communicator: &'a Private,
 }
 
-/// Elements of the program that are to be packed.
+/// Elements of the program that are to be packed (or unpacked).
 #[derive(Clone, Copy)]
 pub struct Source {
     /// Where they are.
@@ -174,6 +174,10 @@ impl Memory for Packed<'_> {
             }
             Place::Scratch { offset } => self.scratch.offset(offset as isize),
         }
+    }
+
+    fn end(&self, start: Buffer, length: usize) -> Buffer {
+        start.offset(length as isize)
     }
 
     fn unit(&self) -> MPI_Datatype {

@@ -4,6 +4,7 @@
 //! their order, whatever the mode of the sends.
 
 use std::ffi::c_int;
+use std::mem::discriminant;
 
 use super::sys::{MPI_Datatype, MPI_Request, MPI_Status};
 
@@ -19,6 +20,8 @@ pub trait Memory {
     fn in_place(&self) -> bool;
     /// The address of a place.
     fn address(&self, place: Place) -> Buffer;
+    /// The address of the unit `length` units after the one at `start`.
+    fn end(&self, start: Buffer, length: usize) -> Buffer;
     /// The datatype of one unit.
     fn unit(&self) -> MPI_Datatype;
     /// See [`Transport::copy`].
@@ -100,6 +103,11 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
 
     fn in_place(&self) -> bool {
         self.memory.in_place()
+    }
+
+    fn follows(&self, place: Place, length: usize, next: Place) -> bool {
+        discriminant(&place) == discriminant(&next)
+            && self.memory.end(self.memory.address(place), length) == self.memory.address(next)
     }
 
     fn start_send(

@@ -24,7 +24,7 @@
 
 use super::broadcast::{minus, plus};
 use super::phases::Phases;
-use super::{Arrival, Piece, Plan};
+use super::{Piece, Plan};
 use crate::schedule::{Skips, Table};
 
 /// Algorithm 7 for process `rank`.
@@ -94,8 +94,8 @@ impl Plan for AllBroadcast<'_> {
         self.phases.rounds()
     }
 
-    fn arrival(&self) -> Arrival {
-        Arrival::Store
+    fn combining(&self) -> usize {
+        0
     }
 
     fn is_root(&self, message: usize) -> bool {
@@ -113,6 +113,10 @@ impl Plan for AllBroadcast<'_> {
         let skip = self.skips.skip(self.phases.skip_index(round));
         self.arriving_at(self.rank, round, pieces);
         minus(self.rank, skip, self.processes())
+    }
+
+    fn width(&self, _round: usize) -> usize {
+        self.messages.len()
     }
 
     fn holding(&self) -> usize {

@@ -17,7 +17,7 @@
 //! 2. Rounds in closed form, see [`phases`](super::phases).
 
 use super::phases::Phases;
-use super::{Arrival, Piece, Plan};
+use super::{Piece, Plan};
 use crate::schedule::{Skips, receive_schedule, send_schedule};
 
 /// The receive and send schedule of one process relative to one root: q entries each.
@@ -92,8 +92,8 @@ impl Plan for Broadcast<'_> {
         self.phases.rounds()
     }
 
-    fn arrival(&self) -> Arrival {
-        Arrival::Store
+    fn combining(&self) -> usize {
+        0
     }
 
     fn is_root(&self, _message: usize) -> bool {
@@ -115,6 +115,10 @@ impl Plan for Broadcast<'_> {
             self.append(self.schedules.receive[k], round, pieces);
         }
         minus(self.rank, self.skips.skip(k), self.processes())
+    }
+
+    fn width(&self, _round: usize) -> usize {
+        1
     }
 
     fn holding(&self) -> usize {

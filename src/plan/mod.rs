@@ -5,8 +5,8 @@
 //! executes it over a [transport](crate::transport).
 //!
 //! A problem has one or more *messages*, each with a root, and every message is cut into the same
-//! number `n` of blocks. Broadcast and reduction have one message; all-broadcast and all-reduction
-//! have `p`, message `j` being rooted at process `j`.
+//! number `n` of blocks. Broadcast and reduction have one message; the others have `p`, message `j`
+//! being rooted at process `j`.
 //!
 //! | plan | collective | source |
 //! | --- | --- | --- |
@@ -14,16 +14,32 @@
 //! | [`AllBroadcast`] | MPI_Allgather(v) | there, Algorithm 7 |
 //! | [`Reversed`]`<Broadcast>` | MPI_Reduce | there, Observation 1.3 |
 //! | [`Reversed`]`<AllBroadcast>` | MPI_Reduce_scatter(_block) | there, Observation 1.4 |
+//! | [`Doubling`] | MPI_Allgather(v), one block | Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 2 |
+//! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), one block | there, Algorithm 1 |
+//! | [`Allreduce`] | MPI_Allreduce | there, Algorithm 2 |
+//! | [`AllToAll`] | MPI_Alltoall | there, section 4 |
+//! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
+//! | [`Census`] | MPI_Allreduce, small | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
 
 #![forbid(unsafe_code)]
 
 mod all_broadcast;
+mod all_to_all;
+mod allreduce;
 mod broadcast;
+mod census;
+mod doubling;
+mod gather;
 mod phases;
 mod reversed;
 
 pub use all_broadcast::AllBroadcast;
+pub use all_to_all::{AllToAll, Routes};
+pub use allreduce::Allreduce;
 pub use broadcast::{Broadcast, Schedules};
+pub use census::Census;
+pub use doubling::Doubling;
+pub use gather::{Gather, Scatter};
 pub use reversed::Reversed;
 
 use std::ops::Range;
@@ -37,13 +53,19 @@ pub struct Piece {
     pub block: usize,
 }
 
-/// What a process does with a block that it receives.
+/// What is sent of a block that each process has its own contribution to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It is the block's final value, stored where the result belongs.
-    Store,
-    /// It is a partial result, combined with the process' own contribution.
-    Combine,
+pub enum Operand {
+    /// All that was combined until now, with the own contribution: it is sent once, and not needed
+    /// afterwards.
+    Accumulated,
+    /// The own contribution alone. This and the next two are for plans that combine what others
+    /// contributed in the result, and the own contribution with it at the end.
+    Own,
+    /// What others contributed.
+    Others,
+    /// Both, combined.
+    Both,
 }
 
 /// The rounds of one process.
@@ -58,10 +80,11 @@ pub trait Plan {
     fn messages(&self) -> usize;
     /// Number of blocks per message, n.
     fn blocks(&self) -> usize;
-    /// Number of rounds: n - 1 + q, and 0 for a single process.
+    /// Number of rounds; 0 for a single process.
     fn rounds(&self) -> usize;
-    /// Whether received blocks are stored or combined.
-    fn arrival(&self) -> Arrival;
+    /// In how many rounds, from the first on, what arrives is a partial result, which is combined
+    /// with the own contribution. In the others it is final, and stored where the result belongs.
+    fn combining(&self) -> usize;
     /// Whether this process is where the result of `message` (or its data) lives: its root.
     fn is_root(&self, message: usize) -> bool;
     /// Appends the blocks that are sent in `round`, in wire order; returns the receiver.
@@ -69,14 +92,30 @@ pub trait Plan {
     fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
     /// Appends the blocks that are received in `round`, in wire order; returns the sender.
     fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
+    /// The most blocks that are sent and received in `round`; the same on every process.
+    fn width(&self, round: usize) -> usize;
     /// For how many rounds after its arrival a received block may still have to be sent, or be
     /// received again; and how many blocks of a message, following each other, can be so at once.
     ///
-    /// 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
+    /// All rounds, for one block. With more, 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
     /// and -q <= s < q: so block b is met in two phases, c = floor((b + x) / q) and c + 1, and the
     /// blocks that were met and will be again, c = f - 1 or f, are 2q in a row. (Only in the last
     /// phase, where q f = n - 1 + x, are larger numbers block n - 1.)
     fn holding(&self) -> usize;
+    /// What is sent in `round`, of the rounds that combine.
+    fn operand(&self, _round: usize) -> Operand {
+        Operand::Accumulated
+    }
+    /// Whether what arrives is combined at the end of the rounds that combine, in the order of the
+    /// ranks that it came from: for operators that are not commutative. Each of those rounds then
+    /// brings the own contribution of one process, to this one's message.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+    /// Whether a block that arrives takes the place of one that is sent in the same round or later.
+    fn replaces(&self) -> bool {
+        false
+    }
 }
 
 /// The units of block `block` of a message of `length` units cut into `blocks` blocks.

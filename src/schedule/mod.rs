@@ -20,6 +20,7 @@
 //! | `descent` | a process's place in its segment, and the entry that follows | Algorithm 6, Lemma 4 |
 //! | `search` | the few entries that the segments do not give | Algorithm 4 |
 //! | `table` | the receive schedules of all processes, O(p log p) | Observation 2, Lemma 3 |
+//! | `sequence` | other skips, for rounds of many blocks | another paper's Algorithm 1, Corollary 2 |
 //! | `probe` | counts of the steps that Theorems 2 and 3 bound | |
 //!
 //! Checks and measurements are in `docs/schedules.md`.
@@ -30,6 +31,7 @@ mod descent;
 mod probe;
 mod process;
 mod search;
+mod sequence;
 mod skips;
 mod table;
 
@@ -37,5 +39,6 @@ pub use probe::{Counts, Probe};
 pub use process::{
     receive_schedule, receive_schedule_with, schedules, send_schedule, send_schedule_with,
 };
+pub use sequence::{Rule, Sequence};
 pub use skips::{MAX_Q, Skips};
 pub use table::Table;

@@ -6,11 +6,16 @@
 //! Träff's paper on broadcast schedules: block size F sqrt(m/q) for broadcast and reduction, block
 //! count sqrt(m q)/G for the others.
 //!
+//! The others need several blocks only where their parts differ in size: the algorithms with one
+//! block take q rounds in which each process sends p - 1 parts, which nothing undercuts where all
+//! are as large. So G is for where one block would [move more](one_block_volume) than n do: n blocks
+//! move (n - 1 + q)/n times the problem.
+//!
 //! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F. The factors stay two because a
 //! round of the others carries a block of every root, which may have to be packed, so that their
 //! best values need not agree.
 
-use super::{Call, Settings};
+use super::{Call, Operation, Settings};
 
 /// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
 /// each of the many blocks in it is rounded up to an element.
@@ -29,6 +34,9 @@ pub const PAIR_BLOCK: u64 = 4 << 20;
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
 pub fn blocks(call: &Call, settings: &Settings) -> usize {
+    if !call.operation.is_pipelined() {
+        return 1;
+    }
     let n = wanted(call, settings)
         .min(call.bytes)
         .min(BLOCKS_MAX)
@@ -48,7 +56,38 @@ fn wanted(call: &Call, settings: &Settings) -> u64 {
     fixed(call, own.blocks, own.block_size)
         .or_else(|| own.factor.map(|factor| pipelined(call, factor)))
         .or_else(|| fixed(call, settings.blocks, settings.block_size))
-        .unwrap_or_else(|| pipelined(call, factor))
+        .unwrap_or_else(|| one_or_more(call, factor, settings))
+}
+
+/// One block where that moves no more bytes, and its scratch, twice the problem, is allowed.
+fn one_or_more(call: &Call, factor: f64, settings: &Settings) -> u64 {
+    let several = pipelined(call, factor);
+    let moved_by_several = (several.max(1) - 1) as f64 + f64::from(call.phases());
+    let moved_by_several = call.bytes as f64 / several.max(1) as f64 * moved_by_several;
+    let is_allowed = call.bytes.saturating_mul(2) <= settings.scratch_max;
+    if !call.operation.is_rooted() && is_allowed && one_block_volume(call) <= moved_by_several {
+        1
+    } else {
+        several
+    }
+}
+
+/// The most bytes that a process sends in a reduce-scatter or an allgather with one block: where s'
+/// halves to s, s' - s of the largest parts, or all that there is.
+pub(super) fn one_block_volume(call: &Call) -> f64 {
+    let all = call.bytes as f64;
+    // An allreduce is cut evenly.
+    let part = match call.operation {
+        Operation::Allreduce => all / call.processes.max(1) as f64,
+        _ => call.largest as f64,
+    };
+    let (mut volume, mut before) = (0.0, call.processes);
+    while before > 1 {
+        let skip = before.div_ceil(2);
+        volume += all.min(part * (before - skip) as f64);
+        before = skip;
+    }
+    volume
 }
 
 /// The number of blocks where it or the size of a block is given.
@@ -78,6 +117,7 @@ mod tests {
         Call {
             operation,
             bytes,
+            largest: bytes,
             processes,
             nodes: processes,
         }
@@ -131,7 +171,8 @@ mod tests {
                 for (m, p) in sizes().flat_map(|m| process_counts().map(move |p| (m, p))) {
                     let n = blocks(&call(operation, m, p), &settings) as u64;
                     assert!(n >= 1);
-                    assert!(m.div_ceil(n) <= MESSAGE_MAX, "m={m} n={n}");
+                    let fits = m.div_ceil(n) <= MESSAGE_MAX;
+                    assert!(fits || !operation.is_pipelined(), "m={m} n={n}");
                     assert!(
                         n <= m.clamp(1, BLOCKS_MAX).max(m.div_ceil(MESSAGE_MAX)),
                         "m={m}"
@@ -184,6 +225,46 @@ mod tests {
             blocks(&call(Operation::Bcast, 4_000_001, 16), &settings),
             201
         );
+    }
+
+    /// One block moves (p - 1)/p of equal parts, and up to q times a single one.
+    #[test]
+    fn equal_parts_need_one_block() {
+        let settings = Settings::default();
+        for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
+            for each in [1u64, 100, 20_000] {
+                let equal = Call {
+                    largest: each,
+                    ..call(Operation::ReduceScatterBlock, each * p as u64, p)
+                };
+                assert_eq!(one_block_volume(&equal), (each * (p as u64 - 1)) as f64);
+                assert_eq!(blocks(&equal, &settings), 1);
+            }
+        }
+        let single = call(Operation::Allgatherv, 4_000_000, 16);
+        assert_eq!(one_block_volume(&single), 16e6);
+        assert_eq!(blocks(&single, &settings), 167);
+        // Parts of 0, 1 and 2 units: the largest, in the rounds of 8, 4, 2 and 1 parts, are twice as
+        // large as equal ones.
+        let irregular = Call {
+            largest: 2_000,
+            ..call(Operation::Allgatherv, 15_000, 16)
+        };
+        assert_eq!(one_block_volume(&irregular), 29_000.0);
+    }
+
+    /// Twice the problem has to fit into scratch.
+    #[test]
+    fn what_scratch_does_not_hold_is_pipelined() {
+        let blocks_of = |each: u64| {
+            let equal = Call {
+                largest: each,
+                ..call(Operation::Allgather, each * 16, 16)
+            };
+            blocks(&equal, &Settings::default())
+        };
+        assert_eq!(blocks_of(2 << 20), 1);
+        assert!(blocks_of((2 << 20) + 1) > 1);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A process sends one message and receives one message at a time (one-ported); a message of b
 //! bytes takes alpha + beta b. Time for combining operands is left out: both sides spend it.
 //!
-//! - circulant: n - 1 + q rounds of one message of m/n bytes. A flat circulant graph takes no
+//! - circulant: n - 1 + q rounds of one message of m/n bytes; or, with one block, q rounds of as many
+//!   consecutive blocks as the skips say. A flat circulant graph takes no
 //!   notice of nodes: nearly every message leaves its node, so the processes of a node share its
 //!   port, and beta counts as often as there are processes on it.
 //! - native: the start-ups of its pattern, and a factor times the port's time for m bytes. Native
@@ -13,6 +14,7 @@
 //!
 //! Every constant here is shipped, not fitted to the machine that the program runs on.
 
+use super::blocks::one_block_volume;
 use super::{Call, Operation};
 
 /// Start-up of one message, in seconds: TCP on 10 Gbit/s-class Ethernet.
@@ -30,6 +32,8 @@ const fn native_volume(operation: Operation) -> f64 {
         Operation::Allgather => 1.05,
         Operation::Allgatherv => 1.1,
         Operation::ReduceScatterBlock | Operation::ReduceScatter => 1.15,
+        Operation::Allreduce => 3.3,
+        Operation::Alltoall | Operation::Gather | Operation::Scatter => 1.0,
     }
 }
 
@@ -50,9 +54,32 @@ fn native_startups(call: &Call) -> f64 {
 
 /// Predicted seconds of `call`, run by circulant in `blocks` blocks (at least 1).
 pub fn circulant(call: &Call, blocks: usize) -> f64 {
+    match call.operation {
+        Operation::Bcast | Operation::Reduce => pipelined(call, blocks),
+        Operation::Allreduce => 2.0 * one_block(call),
+        // These save start-ups, which their native forms do as well where messages are small.
+        Operation::Alltoall | Operation::Gather | Operation::Scatter => {
+            f64::from(call.phases()) * messages(call, 1.0, call.bytes as f64)
+        }
+        _ if blocks == 1 => one_block(call),
+        _ => pipelined(call, blocks),
+    }
+}
+
+/// Predicted seconds of a pipeline of `blocks` blocks.
+fn pipelined(call: &Call, blocks: usize) -> f64 {
     let rounds = blocks as f64 - 1.0 + f64::from(call.phases());
-    let block = call.bytes as f64 / blocks as f64;
-    rounds * (ALPHA + BETA * block * call.processes_per_node() as f64)
+    rounds * messages(call, 1.0, call.bytes as f64 / blocks as f64)
+}
+
+/// Predicted seconds of a reduce-scatter or an allgather with one block.
+fn one_block(call: &Call) -> f64 {
+    messages(call, f64::from(call.phases()), one_block_volume(call))
+}
+
+/// Predicted seconds of `rounds` messages of `bytes` bytes together.
+fn messages(call: &Call, rounds: f64, bytes: f64) -> f64 {
+    ALPHA * rounds + BETA * bytes * call.processes_per_node() as f64
 }
 
 /// Predicted seconds of `call`, run by the MPI library.
@@ -73,6 +100,7 @@ mod tests {
         Call {
             operation,
             bytes,
+            largest: bytes / processes as u64,
             processes,
             nodes,
         }

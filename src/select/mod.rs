@@ -33,9 +33,11 @@ pub use variables::{Description, describe};
 pub struct Call {
     /// The operation that the program called.
     pub operation: Operation,
-    /// m: the bytes of the whole problem. Broadcast and reduction: the message; the others: the
-    /// sum over the ranks.
+    /// m: the bytes of the whole problem. Broadcast, reduction and allreduce: the message; the
+    /// others: the sum over the ranks.
     pub bytes: u64,
+    /// The largest part of it that belongs to one rank.
+    pub largest: u64,
     /// p: the processes of the communicator.
     pub processes: usize,
     /// The nodes (shared-memory domains) on which they are.
@@ -194,6 +196,7 @@ mod tests {
         Call {
             operation: Operation::Bcast,
             bytes,
+            largest: bytes,
             processes,
             nodes,
         }
@@ -332,6 +335,7 @@ mod tests {
                     let call = Call {
                         operation,
                         bytes,
+                        largest: bytes,
                         processes,
                         nodes,
                     };

@@ -17,6 +17,14 @@ pub enum Operation {
     ReduceScatterBlock,
     /// `MPI_Reduce_scatter`
     ReduceScatter,
+    /// `MPI_Allreduce`
+    Allreduce,
+    /// `MPI_Alltoall`
+    Alltoall,
+    /// `MPI_Gather`
+    Gather,
+    /// `MPI_Scatter`
+    Scatter,
 }
 
 impl Operation {
@@ -24,14 +32,21 @@ impl Operation {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every operation, in the order of the discriminants.
-    pub const ALL: [Operation; 6] = [
+    pub const ALL: [Operation; 10] = [
         Operation::Bcast,
         Operation::Reduce,
         Operation::Allgather,
         Operation::Allgatherv,
         Operation::ReduceScatterBlock,
         Operation::ReduceScatter,
+        Operation::Allreduce,
+        Operation::Alltoall,
+        Operation::Gather,
+        Operation::Scatter,
     ];
+
+    /// How many operations, the first ones, can be pipelined in several blocks.
+    pub const PIPELINED: usize = 6;
 
     /// The name in reports: that of the MPI function, in lower case, without `mpi_`.
     pub const fn name(self) -> &'static str {
@@ -42,12 +57,21 @@ impl Operation {
             Operation::Allgatherv => "allgatherv",
             Operation::ReduceScatterBlock => "reduce_scatter_block",
             Operation::ReduceScatter => "reduce_scatter",
+            Operation::Allreduce => "allreduce",
+            Operation::Alltoall => "alltoall",
+            Operation::Gather => "gather",
+            Operation::Scatter => "scatter",
         }
     }
 
-    /// Whether one process is the source or the target of the whole message. The others move one
-    /// message per process at once, so that a round's message is made of many blocks.
+    /// Whether it moves one message from or to one process. The others move one message per process
+    /// at once, so that a round's message is made of many blocks.
     pub const fn is_rooted(self) -> bool {
         matches!(self, Operation::Bcast | Operation::Reduce)
+    }
+
+    /// Whether it can be pipelined in several blocks.
+    pub const fn is_pipelined(self) -> bool {
+        (self as usize) < Self::PIPELINED
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::Operation;
 use super::variable::Variable;
 use super::variables::{PREFIX, VARIABLES, variables};
+use crate::schedule::Rule;
 
 /// The settings in force. Plain data, with public fields; every value within its variable's bounds
 /// if it came from [`Settings::read`] or [`Settings::decode`].
@@ -28,6 +29,10 @@ pub struct Settings {
     pub f: f64,
     /// The other operations: sqrt(m q)/G blocks. Its unit is the root of a byte.
     pub g: f64,
+    /// The skips of the algorithms whose messages are one block.
+    pub skips: Rule,
+    /// The largest MPI_Allreduce in q rounds of the whole operand, in bytes.
+    pub census_max: u64,
     /// Receives posted ahead.
     pub window: usize,
     /// Sends outstanding at a time.
@@ -135,6 +140,8 @@ impl Default for Settings {
             block_size: None,
             f: 18.0,
             g: 24.0,
+            skips: Rule::default(),
+            census_max: 16 << 10,
             window: 1,
             sends: 2,
             pacing: Pacing::default(),

@@ -5,20 +5,26 @@
 use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
 use super::{Mode, Operation, Pacing, Settings};
+use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
 pub(super) const PREFIX: &str = "CIRCULANT_";
 
 /// Every variable.
 pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
-    GENERAL.iter().chain(OF_OPERATIONS.as_flattened())
+    GENERAL
+        .iter()
+        .chain(OF_PIPELINED.as_flattened())
+        .chain(&OF_OTHERS)
 }
 
 /// How many variables there are.
-pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::COUNT * OPERATION_ROWS;
+pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 16;
-const OPERATION_ROWS: usize = 4;
+const GENERAL_ROWS: usize = 18;
+const PIPELINED_ROWS: usize = 4;
+/// The operations that are not pipelined have one row each.
+const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
 
 const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
 const BLOCKS: Accepts = Accepts::Number(1..=BLOCKS_MAX);
@@ -75,9 +81,23 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
     Variable::agreed(
         "CIRCULANT_G",
         FACTOR,
-        "the other operations: sqrt(m q)/G blocks",
+        "the other pipelined operations: sqrt(m q)/G blocks, where several are faster than one",
         |s| s.g.to_bits(),
         |s, word| s.g = f64::from_bits(word),
+    ),
+    Variable::agreed(
+        "CIRCULANT_SKIPS",
+        Accepts::OneOf(&["halving", "power2", "sqrt", "linear"]),
+        "how far messages go in the rounds of the algorithms with one block",
+        |s| s.skips as u64,
+        |s, word| s.skips = Rule::ALL[word as usize],
+    ),
+    Variable::agreed(
+        "CIRCULANT_CENSUS_MAX",
+        Accepts::Size(0..=MESSAGE_MAX),
+        "largest allreduce of integers that takes q rounds of the whole operand",
+        |s| s.census_max,
+        |s, word| s.census_max = word,
     ),
     Variable::agreed(
         "CIRCULANT_WINDOW",
@@ -142,7 +162,7 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
 ];
 
 /// Each operation's own variables, indexed by [`Operation`].
-static OF_OPERATIONS: [[Variable; OPERATION_ROWS]; Operation::COUNT] = [
+static OF_PIPELINED: [[Variable; PIPELINED_ROWS]; Operation::PIPELINED] = [
     of_operation::<{ Operation::Bcast as usize }>([
         "CIRCULANT_BCAST",
         "CIRCULANT_BCAST_BLOCKS",
@@ -181,18 +201,30 @@ static OF_OPERATIONS: [[Variable; OPERATION_ROWS]; Operation::COUNT] = [
     ]),
 ];
 
-/// The rows of one operation: its mode, block count, block size and factor.
+/// The row of each operation that is not pipelined: its mode.
+static OF_OTHERS: [Variable; OTHERS] = [
+    mode_of::<{ Operation::Allreduce as usize }>("CIRCULANT_ALLREDUCE"),
+    mode_of::<{ Operation::Alltoall as usize }>("CIRCULANT_ALLTOALL"),
+    mode_of::<{ Operation::Gather as usize }>("CIRCULANT_GATHER"),
+    mode_of::<{ Operation::Scatter as usize }>("CIRCULANT_SCATTER"),
+];
+
+const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
+    Variable::agreed(
+        name,
+        Accepts::OneOf(&["auto", "native", "circulant"]),
+        "who runs the operation; auto: circulant where a gain is predicted",
+        |s| s.operations[OPERATION].mode as u64,
+        |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
+    )
+}
+
+/// The rows of one pipelined operation: its mode, block count, block size and factor.
 const fn of_operation<const OPERATION: usize>(
-    [mode, blocks, block_size, factor]: [&'static str; OPERATION_ROWS],
-) -> [Variable; OPERATION_ROWS] {
+    [mode, blocks, block_size, factor]: [&'static str; PIPELINED_ROWS],
+) -> [Variable; PIPELINED_ROWS] {
     [
-        Variable::agreed(
-            mode,
-            Accepts::OneOf(&["auto", "native", "circulant"]),
-            "who runs the operation; auto: circulant where a gain is predicted",
-            |s| s.operations[OPERATION].mode as u64,
-            |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
-        ),
+        mode_of::<OPERATION>(mode),
         Variable::agreed(
             blocks,
             BLOCKS,

@@ -31,7 +31,7 @@ static int place(int i) { return i < INTS - FIRST ? FIRST + i : i - (INTS - FIRS
 
 enum gathering { ALLGATHER, ALLGATHERV, ALLGATHER_IN_PLACE };
 
-static void gather(enum gathering how) {
+static void gather_absolutely(enum gathering how) {
     check_case("gathering %d", how);
     int *send = allocate(sizeof(int) * STRIDE);
     int *receive = allocate(sizeof(int) * STRIDE * (size_t)world_size);
@@ -144,9 +144,9 @@ static void combine(enum reduction how, MPI_Op op) {
 
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "absolute", MPI_THREAD_SINGLE);
-    gather(ALLGATHER);
-    gather(ALLGATHERV);
-    gather(ALLGATHER_IN_PLACE);
+    gather_absolutely(ALLGATHER);
+    gather_absolutely(ALLGATHERV);
+    gather_absolutely(ALLGATHER_IN_PLACE);
     if (argc > 1 && strcmp(argv[1], "reduce") == 0) {
         MPI_Op sum;
         MPI_Op_create(add, 1, &sum);

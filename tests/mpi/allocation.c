@@ -98,6 +98,12 @@ static void all_calls(int root) {
     reduce_scatter_block(from, to, EACH, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     reduce_scatter_block(MPI_IN_PLACE, to, EACH, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     reduce_scatter(from, to, counts, spaced, sum, MPI_COMM_WORLD);
+    allreduce(from, to, all, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    allreduce(MPI_IN_PLACE, to, 10, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    allreduce(from, to, all, spaced, sum, MPI_COMM_WORLD);
+    alltoall(from, EACH, MPI_INT, to, EACH / 2, pair, MPI_COMM_WORLD);
+    gather(from, EACH, spaced, to, EACH, MPI_INT, root, MPI_COMM_WORLD);
+    scatter(from, EACH, MPI_INT, to, EACH, spaced, root, MPI_COMM_WORLD);
     check_digest(from, sizeof(int) * (size_t)all);
 }
 

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -13,6 +14,10 @@ enum operation {
     ALLGATHERV,
     REDUCE_SCATTER_BLOCK,
     REDUCE_SCATTER,
+    ALLREDUCE,
+    ALLTOALL,
+    GATHER,
+    SCATTER,
     OPERATIONS
 };
 
@@ -28,7 +33,8 @@ enum outcome {
 };
 
 static const char *const operation_name[OPERATIONS] = {
-    "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter"};
+    "bcast",          "reduce",    "allgather", "allgatherv", "reduce_scatter_block",
+    "reduce_scatter", "allreduce", "alltoall",  "gather",     "scatter"};
 static const char *const outcome_name[OUTCOMES] = {
     "circulant", "inter_communicator", "not_commutative", "one_process", "empty", "arguments"};
 
@@ -60,7 +66,16 @@ static bool interleaves(MPI_Datatype type) {
     return extent < true_extent;
 }
 
-static enum outcome outcome_of(MPI_Count items, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+/* With linear skips, some operations keep the order of ranks. */
+static bool keeps_order(enum operation operation) {
+    const char *skips = getenv("CIRCULANT_SKIPS");
+    return skips != NULL && strcmp(skips, "linear") == 0 &&
+           (operation == REDUCE_SCATTER || operation == REDUCE_SCATTER_BLOCK ||
+            operation == ALLREDUCE);
+}
+
+static enum outcome outcome_of(enum operation operation, MPI_Count items, MPI_Datatype type,
+                               MPI_Op op, MPI_Comm comm) {
     int inter, commutative = 1, bytes;
     MPI_Comm_test_inter(comm, &inter);
     if (inter) {
@@ -69,7 +84,7 @@ static enum outcome outcome_of(MPI_Count items, MPI_Datatype type, MPI_Op op, MP
     if (op != MPI_OP_NULL) {
         MPI_Op_commutative(op, &commutative);
     }
-    if (!commutative) {
+    if (!commutative && !keeps_order(operation)) {
         return NOT_COMMUTATIVE;
     }
     if (size_of(comm) == 1) {
@@ -84,7 +99,7 @@ static enum outcome outcome_of(MPI_Count items, MPI_Datatype type, MPI_Op op, MP
 
 static void count(enum operation operation, MPI_Count items, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm) {
-    atomic_fetch_add(&counted[operation][outcome_of(items, type, op, comm)], 1);
+    atomic_fetch_add(&counted[operation][outcome_of(operation, items, type, op, comm)], 1);
 }
 
 /* How many counts an array argument holds: one for each process of the (remote) group. */
@@ -177,6 +192,49 @@ int reduce_scatter(const void *send, void *receive, const MPI_Count *counts, MPI
     int code = CALL(MPI_Reduce_scatter)(send, receive, narrow, type, op, comm);
     check_success(code, "MPI_Reduce_scatter");
     free(narrow);
+    return code;
+}
+
+int allreduce(const void *send, void *receive, MPI_Count items, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm) {
+    count(ALLREDUCE, items, type, op, comm);
+    int code = CALL(MPI_Allreduce)(send, receive, COUNT(items), type, op, comm);
+    check_success(code, "MPI_Allreduce");
+    return code;
+}
+
+int alltoall(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+             MPI_Count receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+    count(ALLTOALL, receive_count, receive_type, MPI_OP_NULL, comm);
+    int code = CALL(MPI_Alltoall)(send, COUNT(send_count), send_type, receive,
+                                  COUNT(receive_count), receive_type, comm);
+    check_success(code, "MPI_Alltoall");
+    return code;
+}
+
+int gather(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+           MPI_Count receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
+    if (send == MPI_IN_PLACE) {
+        count(GATHER, receive_count, receive_type, MPI_OP_NULL, comm);
+    } else {
+        count(GATHER, send_count, send_type, MPI_OP_NULL, comm);
+    }
+    int code = CALL(MPI_Gather)(send, COUNT(send_count), send_type, receive, COUNT(receive_count),
+                                receive_type, root, comm);
+    check_success(code, "MPI_Gather");
+    return code;
+}
+
+int scatter(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+            MPI_Count receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
+    if (receive == MPI_IN_PLACE) {
+        count(SCATTER, send_count, send_type, MPI_OP_NULL, comm);
+    } else {
+        count(SCATTER, receive_count, receive_type, MPI_OP_NULL, comm);
+    }
+    int code = CALL(MPI_Scatter)(send, COUNT(send_count), send_type, receive, COUNT(receive_count),
+                                 receive_type, root, comm);
+    check_success(code, "MPI_Scatter");
     return code;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The six operations, counted by what should become of each call when every call that can be
+ * The operations, counted by what should become of each call when every call that can be
  * circulant's is circulant's (CIRCULANT_FORCE=1). check_end prints the counts, to be compared with
  * the library's own report: a run in which the library did nothing cannot pass.
  *
@@ -24,6 +24,14 @@ int reduce_scatter_block(const void *send, void *receive, MPI_Count count, MPI_D
                          MPI_Op op, MPI_Comm comm);
 int reduce_scatter(const void *send, void *receive, const MPI_Count *counts, MPI_Datatype type,
                    MPI_Op op, MPI_Comm comm);
+int allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm);
+int alltoall(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+             MPI_Count receive_count, MPI_Datatype receive_type, MPI_Comm comm);
+int gather(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+           MPI_Count receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm);
+int scatter(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
+            MPI_Count receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm);
 
 /* One line an operation: "calls bcast circulant=10 empty=2". */
 void calls_print(void);

@@ -82,6 +82,25 @@ static void all_errors(MPI_Comm comm) {
     EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1000, MPI_INT, MPI_OP_NULL, comm));
     EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1000, MPI_DOUBLE, MPI_BAND, comm));
 
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, MPI_OP_NULL, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_DOUBLE, MPI_BAND, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, -1, MPI_INT, MPI_SUM, comm));
+
+    EXPECT_ERROR(MPI_Alltoall(data, 1000, MPI_INT, out, -1, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Alltoall(data, 1000, MPI_DATATYPE_NULL, out, 1000, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Alltoall(data, 1000, MPI_INT, out, 1000, MPI_DATATYPE_NULL, comm));
+
+    EXPECT_ERROR(MPI_Gather(data, 1000, MPI_INT, out, 1000, MPI_INT, p, comm));
+    EXPECT_ERROR(MPI_Gather(data, 1000, MPI_INT, out, 1000, MPI_INT, -77, comm));
+    EXPECT_ERROR(MPI_Gather(data, -1, MPI_INT, out, 1000, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Gather(data, 1000, MPI_DATATYPE_NULL, out, 1000, MPI_INT, 0, comm));
+
+    EXPECT_ERROR(MPI_Scatter(data, 1000, MPI_INT, out, 1000, MPI_INT, p, comm));
+    EXPECT_ERROR(MPI_Scatter(data, 1000, MPI_INT, out, 1000, MPI_INT, -77, comm));
+    EXPECT_ERROR(MPI_Scatter(data, 1000, MPI_INT, out, -1, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Scatter(data, 1000, MPI_INT, out, 1000, MPI_DATATYPE_NULL, 0, comm));
+
     MPI_Type_free(&uncommitted);
     free(data);
     free(out);

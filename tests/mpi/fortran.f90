@@ -1,4 +1,4 @@
-! The six operations from Fortran, with Fortran's MPI_IN_PLACE, on data that names rank and position.
+! The operations from Fortran, with Fortran's MPI_IN_PLACE, on data that names rank and position.
 program fortran
     use mpi
     implicit none
@@ -51,8 +51,42 @@ program fortran
     call MPI_Reduce_scatter(MPI_IN_PLACE, large, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
     failures = failures + count(large(:each) /= [(combined(rank * each + i), i = 1, each)])
 
-    call MPI_Allreduce(failures, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
-    if (rank == 0) print '(a, i0)', 'failures=', total
+    large = [(input(rank, i), i = 1, size(large))]
+    call MPI_Allreduce(MPI_IN_PLACE, large, size(large), MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    failures = failures + count(large /= [(combined(i), i = 1, size(large))])
+
+    large = [(input(rank, i), i = 1, size(large))]
+    call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, large, each, MPI_INTEGER, MPI_COMM_WORLD, &
+        error)
+    do r = 0, processes - 1
+        failures = failures + count(large(r * each + 1:(r + 1) * each) /= &
+            [(input(r, rank * each + i), i = 1, each)])
+    end do
+
+    large = -1
+    large(rank * each + 1:(rank + 1) * each) = [(input(rank, i), i = 1, each)]
+    small = [(input(rank, i), i = 1, each)]
+    if (rank == 0) then
+        call MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, large, each, MPI_INTEGER, 0, &
+            MPI_COMM_WORLD, error)
+        do r = 0, processes - 1
+            failures = failures + count(large(r * each + 1:(r + 1) * each) /= &
+                [(input(r, i), i = 1, each)])
+        end do
+        call MPI_Scatter(large, each, MPI_INTEGER, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 0, &
+            MPI_COMM_WORLD, error)
+    else
+        call MPI_Gather(small, each, MPI_INTEGER, large, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD, &
+            error)
+        small = -1
+        call MPI_Scatter(large, 0, MPI_DATATYPE_NULL, small, each, MPI_INTEGER, 0, MPI_COMM_WORLD, &
+            error)
+        failures = failures + count(small /= [(input(rank, i), i = 1, each)])
+    end if
+
+    ! By a collective that is not ours.
+    call MPI_Scan(failures, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    if (rank == processes - 1) print '(a, i0)', 'failures=', total
     call MPI_Finalize(error)
 
 contains

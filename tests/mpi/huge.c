@@ -162,6 +162,17 @@ static void huge_reduce(void) {
     munmap(data, bytes);
 }
 
+/* In pieces, because scratch does not hold twice as much. */
+static void huge_allreduce(void) {
+    const size_t bytes = 2 * GIB + EXCESS;
+    unsigned char *data = reserve(bytes);
+    check_case("allreduce of %zu bytes", bytes);
+    put(data, bytes, world_rank);
+    allreduce(MPI_IN_PLACE, data, (MPI_Count)(bytes / ITEM_SIZE), ITEM, MPI_BXOR, MPI_COMM_WORLD);
+    expect_combined(data, bytes, 0);
+    munmap(data, bytes);
+}
+
 /* Four pieces, a gibibyte apart: in a datatype, and by the displacements of MPI_Allgatherv. */
 static void sparse(void) {
     enum { PIECES = 4, PIECE = 40000 };
@@ -210,6 +221,8 @@ int main(int argc, char **argv) {
         huge_element();
     } else if (strcmp(which, "reduce") == 0) {
         huge_reduce();
+    } else if (strcmp(which, "allreduce") == 0) {
+        huge_allreduce();
     } else {
         sparse();
     }

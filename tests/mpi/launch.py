@@ -17,6 +17,10 @@ OPERATIONS = [
     "allgatherv",
     "reduce_scatter_block",
     "reduce_scatter",
+    "allreduce",
+    "alltoall",
+    "gather",
+    "scatter",
 ]
 
 # What the MPI itself gets wrong is kept out of the way of *native* runs, which are only there to be

@@ -107,6 +107,62 @@ static void one_reduce_scatter(const struct medley *m, const struct reduction *s
     free(result);
 }
 
+static void one_allreduce(const struct medley *m, const struct reduction *sum) {
+    int items = 1 + agreed(7, m->items);
+    void *input = reduction_input(sum, m->rank, m->size, 0, items);
+    void *result = reduction_result(sum, m->size, 0, items);
+    struct buffer send = buffer_new(&sum->layout, items), receive = buffer_new(&sum->layout, items);
+    buffer_input(&send, 0, items, input);
+    buffer_expect(&receive, 0, items, result);
+    allreduce(send.origin, receive.origin, items, MPI_INT, MPI_SUM, m->comm);
+    buffer_check(&send, "allreduce: send buffer");
+    buffer_check(&receive, "allreduce: receive buffer");
+    free(input);
+    free(result);
+}
+
+/* Every rank sends its stream, the same to all. */
+static void one_alltoall(const struct medley *m, const struct layout *ints) {
+    int items = 1 + agreed(8, m->items);
+    struct buffer send = buffer_new(ints, items * m->size);
+    struct buffer receive = buffer_new(ints, items * m->size);
+    for (int rank = 0; rank < m->size; rank++) {
+        unsigned char *mine = stream(m->rank, (size_t)items * sizeof(int) + (size_t)rank * 8);
+        unsigned char *theirs = stream(rank, (size_t)items * sizeof(int) + (size_t)m->rank * 8);
+        buffer_input(&send, items * rank, items, mine + rank * 8);
+        buffer_expect(&receive, items * rank, items, theirs + m->rank * 8);
+        free(mine);
+        free(theirs);
+    }
+    alltoall(send.origin, items, MPI_INT, receive.origin, items, MPI_INT, m->comm);
+    buffer_check(&send, "alltoall: send buffer");
+    buffer_check(&receive, "alltoall: receive buffer");
+}
+
+static void one_gather(const struct medley *m, const struct layout *ints, bool scatters) {
+    int root = agreed(9, m->size), items = 1 + agreed(10, m->items);
+    bool is_root = m->rank == root;
+    struct buffer part = buffer_new(ints, items);
+    struct buffer all = buffer_new(ints, is_root ? items * m->size : 0);
+    for (int rank = 0; rank < m->size; rank++) {
+        unsigned char *data = stream(rank, (size_t)items * sizeof(int));
+        if (is_root) {
+            (scatters ? buffer_input : buffer_expect)(&all, items * rank, items, data);
+        }
+        if (rank == m->rank) {
+            (scatters ? buffer_expect : buffer_input)(&part, 0, items, data);
+        }
+        free(data);
+    }
+    if (scatters) {
+        scatter(all.origin, items, MPI_INT, part.origin, items, MPI_INT, root, m->comm);
+    } else {
+        gather(part.origin, items, MPI_INT, all.origin, items, MPI_INT, root, m->comm);
+    }
+    buffer_check(&part, scatters ? "scatter: part" : "gather: part");
+    buffer_check(&all, scatters ? "scatter: whole" : "gather: whole");
+}
+
 void medley(MPI_Comm comm, int items) {
     struct medley m = {.comm = comm, .items = items};
     struct layout ints = layout_basic("int", MPI_INT, sizeof(int));
@@ -119,4 +175,8 @@ void medley(MPI_Comm comm, int items) {
     one_reduce_scatter(&m, &sum, true);
     one_allgather(&m, &ints, true);
     one_reduce_scatter(&m, &sum, false);
+    one_allreduce(&m, &sum);
+    one_alltoall(&m, &ints);
+    one_gather(&m, &ints, false);
+    one_gather(&m, &ints, true);
 }

@@ -1,4 +1,4 @@
-/* One call of each of the six operations, with results checked, on any intra-communicator. */
+/* One call of each of the operations, with results checked, on any intra-communicator. */
 #ifndef MEDLEY_H
 #define MEDLEY_H
 

@@ -3,8 +3,9 @@
  *
  *     sequence OPERATION:BYTES[xTIMES] ...      e.g.  sequence bcast:100000x3 reduce:8
  *
- * BYTES is the size of the whole vector: what is broadcast or reduced, or gathered from all ranks.
- * OPERATION is one of the six in lower case, or reduce-vector: MPI_Reduce on a strided type with a
+ * BYTES is the size of the whole vector: what is broadcast or reduced, or gathered from all ranks, or
+ * sent to all by one.
+ * OPERATION is one of those of ours in lower case, or reduce-vector: MPI_Reduce on a strided type with a
  * user-defined operator. Ranks describe the data of a broadcast by ints; bcast-vector by a vector.
  */
 #include <stdio.h>
@@ -95,6 +96,61 @@ static void do_reduce_scatter(const struct reduction *reduction, MPI_Count items
     free(result);
 }
 
+static void do_allreduce(const struct reduction *reduction, MPI_Count items) {
+    void *input = reduction_input(reduction, world_rank, world_size, 0, items);
+    void *result = reduction_result(reduction, world_size, 0, items);
+    struct buffer send = buffer_new(&reduction->layout, items);
+    struct buffer receive = buffer_new(&reduction->layout, items);
+    buffer_input(&send, 0, items, input);
+    buffer_expect(&receive, 0, items, result);
+    allreduce(send.origin, receive.origin, items, reduction->layout.type, reduction->op,
+              MPI_COMM_WORLD);
+    buffer_check(&send, "allreduce: send buffer");
+    buffer_check(&receive, "allreduce: receive buffer");
+    free(input);
+    free(result);
+}
+
+/* Every rank sends its stream, the same to all. */
+static void do_alltoall(const struct layout *ints, MPI_Count items) {
+    struct buffer send = buffer_new(ints, items * world_size);
+    struct buffer receive = buffer_new(ints, items * world_size);
+    unsigned char *mine = stream(world_rank, (size_t)items * sizeof(int));
+    for (int rank = 0; rank < world_size; rank++) {
+        unsigned char *theirs = stream(rank, (size_t)items * sizeof(int));
+        buffer_input(&send, items * rank, items, mine);
+        buffer_expect(&receive, items * rank, items, theirs);
+        free(theirs);
+    }
+    free(mine);
+    alltoall(send.origin, items, MPI_INT, receive.origin, items, MPI_INT, MPI_COMM_WORLD);
+    buffer_check(&send, "alltoall: send buffer");
+    buffer_check(&receive, "alltoall: receive buffer");
+}
+
+static void do_gather(const struct layout *ints, MPI_Count items, int root, bool scatters) {
+    bool is_root = world_rank == root;
+    struct buffer part = buffer_new(ints, items);
+    struct buffer all = buffer_new(ints, is_root ? items * world_size : 0);
+    for (int rank = 0; rank < world_size; rank++) {
+        unsigned char *data = stream(rank, (size_t)items * sizeof(int));
+        if (is_root) {
+            (scatters ? buffer_input : buffer_expect)(&all, items * rank, items, data);
+        }
+        if (rank == world_rank) {
+            (scatters ? buffer_expect : buffer_input)(&part, 0, items, data);
+        }
+        free(data);
+    }
+    if (scatters) {
+        scatter(all.origin, items, MPI_INT, part.origin, items, MPI_INT, root, MPI_COMM_WORLD);
+    } else {
+        gather(part.origin, items, MPI_INT, all.origin, items, MPI_INT, root, MPI_COMM_WORLD);
+    }
+    buffer_check(&part, "part");
+    buffer_check(&all, "whole");
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "sequence", MPI_THREAD_SINGLE);
     int count;
@@ -129,6 +185,16 @@ int main(int argc, char **argv) {
                 do_reduce_scatter(&sum, each, true);
             } else if (strcmp(operation, "reduce_scatter_block") == 0) {
                 do_reduce_scatter(&sum, each, false);
+            } else if (strcmp(operation, "allreduce") == 0) {
+                do_allreduce(&sum, all);
+            } else if (strcmp(operation, "allreduce-vector") == 0) {
+                do_allreduce(reduction_named(reductions, count, "vector"), all / vector.atoms);
+            } else if (strcmp(operation, "alltoall") == 0) {
+                do_alltoall(&ints, each);
+            } else if (strcmp(operation, "gather") == 0) {
+                do_gather(&ints, each, root, false);
+            } else if (strcmp(operation, "scatter") == 0) {
+                do_gather(&ints, each, root, true);
             } else {
                 check(false, "there is no operation %s", operation);
             }

@@ -32,6 +32,21 @@ VARIANTS = {
 }
 VARIANT_PROCESSES = [3, 8]
 
+# The operations and settings of the algorithms with one block.
+ONE_BLOCK = ["allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter"]
+NOT_PIPELINED = ["allreduce", "alltoall", "gather", "scatter"]
+ONE_BLOCK_VARIANTS = {
+    "skips-power2": {"SKIPS": "power2", "BLOCKS": 1},
+    "skips-sqrt": {"SKIPS": "sqrt", "BLOCKS": 1},
+    "skips-linear": {"SKIPS": "linear", "BLOCKS": 1},
+    "one-block-wide-window": {"BLOCKS": 1, "WINDOW": 16, "SENDS": 8},
+    "one-block-synchronous": {"BLOCKS": 1, "PACING": "synchronous"},
+    "no-census": {"CENSUS_MAX": 0},
+    "always-census": {"CENSUS_MAX": "1G"},
+}
+VARIANTS |= ONE_BLOCK_VARIANTS
+ONE_BLOCK_PROCESSES = [5, 11]
+
 # Programs that are not about one operation, and where they are worth running.
 OTHERS = {
     "absolute": [1, 2, 5, 8],
@@ -56,12 +71,23 @@ ARGUMENTS["absolute"] = ["reduce"]
 LARGE_COUNT_PROCESSES = [1, 2, 5]
 
 
+def without_effect(program):
+    """Variants that are others again."""
+    if program in NOT_PIPELINED:
+        return {"three-blocks", "17-blocks", "block-of-1000", "one-root-kept", "one-block"}
+    return {"no-census", "always-census"}
+
+
 def cases():
     for program in OPERATIONS:
         for processes in PROCESSES:
             yield program, processes, "default"
-        for variant in VARIANTS:
+        others = ONE_BLOCK_VARIANTS if program in ONE_BLOCK + NOT_PIPELINED else {}
+        for variant in sorted(VARIANTS.keys() - ONE_BLOCK_VARIANTS.keys() - without_effect(program)):
             for processes in VARIANT_PROCESSES:
+                yield program, processes, variant
+        for variant in sorted(others.keys() - without_effect(program)):
+            for processes in ONE_BLOCK_PROCESSES:
                 yield program, processes, variant
     for program, counts in OTHERS.items():
         for processes in counts:
@@ -249,7 +275,35 @@ def test_settings_are_the_jobs(mpi, native_run, report):
     assert run.all_outcomes() == counted(run.stdout)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+# How often each takes q = 3 rounds.
+PHASES = {"allreduce": 2, "alltoall": 1, "gather": 1, "scatter": 1}
+
+
+@pytest.mark.parametrize("operation", NOT_PIPELINED)
+@pytest.mark.parametrize("skips, each", [("halving", 3), ("power2", 3), ("sqrt", 3), ("linear", 4)])
+def test_rounds_of_one_block(mpi, report, operation, skips, each):
+    calls = 3
+    run = mpi.preloaded(
+        5,
+        [mpi.program("sequence"), f"{operation}:100000x{calls}"],
+        report,
+        {"FORCE": 1, "SKIPS": skips},
+    ).expect_success()
+    (row,) = run.rows()
+    assert (row["calls"], row["bytes"], row["blocks"]) == (calls, calls * 100000, calls)
+    assert row["rounds"] == calls * each * PHASES[operation]
+
+
+def test_small_allreduce_takes_fewer_rounds(mpi, report):
+    """Of integers: 3 rounds for 5 processes. Others are summed block by block, or ranks would differ."""
+    settings = {"FORCE": 1, "CENSUS_MAX": 1000}
+    calls = ["allreduce:1000x10", "allreduce:1004x10", "allreduce-vector:400x10"]
+    run = mpi.preloaded(5, [mpi.program("sequence"), *calls], report, settings).expect_success()
+    (row,) = run.rows()
+    assert (row["calls"], row["rounds"]) == (30, 10 * 3 + 20 * 6)
+
+
+@pytest.mark.parametrize("operation", [op for op in OPERATIONS if op not in NOT_PIPELINED])
 def test_rounds_and_blocks(mpi, report, operation):
     """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""
     processes, blocks, calls = 5, 7, 3

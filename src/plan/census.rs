@@ -1,0 +1,111 @@
+//! The allreduce of one process in exactly q = ceil(log2 p) rounds, for every p.
+//!
+//! Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in MPI*, Algorithm 2,
+//! with an operand of fixed size (known as census: Bar-Noy, Kipnis and Schieber):
+//!
+//! ```text
+//! s[q] = p, s[k] = ceil(s[k+1] / 2);  V is the own operand, W the sum of others', empty at first
+//! for k = 0, ..., q-1:
+//!     e = s[k+1] mod 2;  t, f = r - s[k] + e, r + s[k] - e
+//!     e = 1:         Send(W, t)      ||  Recv(T, f)
+//!     e = 0, k = 0:  Send(V, t)      ||  Recv(T, f)
+//!     e = 0, k > 0:  Send(W + V, t)  ||  Recv(T, f)
+//!     W = W + T
+//! result: W + V
+//! ```
+//!
+//! After round k, W holds the operands of processes r + 1, ..., r + s[k+1] - 1, each once: with e = 0
+//! the operands of r + s[k], ..., r + 2 s[k] - 1 are added to those of r + 1, ..., r + s[k] - 1;
+//! with e = 1 those of r + s[k], ..., r + 2 s[k] - 2.
+//!
+//! Cost: q rounds of the whole operand; the operand is combined once a round but the first, once
+//! more in each round of the third kind, and once at the end.
+//!
+//! **Each process adds in an order of its own**, from its own rank on. So this is for operators for
+//! which no order makes a difference, not even in the last bit: selection allows integers only.
+
+use super::broadcast::{minus, plus};
+use super::{Operand, Piece, Plan};
+use crate::schedule::Skips;
+
+/// Algorithm 2 for process `rank`.
+#[derive(Clone, Copy, Debug)]
+pub struct Census<'a> {
+    skips: &'a Skips,
+    rank: usize,
+}
+
+impl<'a> Census<'a> {
+    /// For process `rank`.
+    pub fn new(skips: &'a Skips, rank: usize) -> Self {
+        Census { skips, rank }
+    }
+
+    /// 1 where the own operand is left out, else 0.
+    fn without_own(&self, round: usize) -> usize {
+        self.skips.skip(round + 1) % 2
+    }
+
+    fn distance(&self, round: usize) -> usize {
+        self.skips.skip(round) - self.without_own(round)
+    }
+}
+
+const WHOLE: Piece = Piece {
+    message: 0,
+    block: 0,
+};
+
+impl Plan for Census<'_> {
+    fn processes(&self) -> usize {
+        self.skips.processes()
+    }
+
+    fn messages(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> usize {
+        1
+    }
+
+    fn rounds(&self) -> usize {
+        self.skips.q()
+    }
+
+    fn combining(&self) -> usize {
+        self.rounds()
+    }
+
+    fn is_root(&self, _message: usize) -> bool {
+        true
+    }
+
+    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
+        pieces.push(WHOLE);
+        minus(self.rank, self.distance(round), self.processes())
+    }
+
+    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
+        pieces.push(WHOLE);
+        plus(self.rank, self.distance(round), self.processes())
+    }
+
+    fn width(&self, _round: usize) -> usize {
+        1
+    }
+
+    fn holding(&self) -> usize {
+        1
+    }
+
+    fn operand(&self, round: usize) -> Operand {
+        if round == 0 {
+            Operand::Own
+        } else if self.without_own(round) == 1 {
+            Operand::Others
+        } else {
+            Operand::Both
+        }
+    }
+}
