@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::engine::{Engine, Pacing, Workspace, scratch_units};
 use crate::plan::{
     AllBroadcast, AllToAll, Allreduce, Broadcast, Census, Doubling, Gather, Plan, Reversed, Routes,
-    Scatter, Schedules,
+    Scatter, Schedules, Segments,
 };
 use crate::schedule::{Rule, Sequence, Skips, Table};
 use crate::transport::{Place, Progress, SendMode, Transport};
@@ -67,6 +67,8 @@ pub struct Problem {
     pub blocks: usize,
     /// Units of each message: one entry, or p.
     pub lengths: Vec<usize>,
+    /// Units of a step of the algorithms with one block; all at once if none.
+    pub segment: Option<usize>,
     /// Reductions: the input is in the result buffer.
     pub in_place: bool,
     /// How far rounds may overlap.
@@ -132,6 +134,10 @@ pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
     let (p, n) = (problem.processes, problem.blocks);
     let skips = Skips::new(p);
     let sequence = |rule| Sequence::of_rule(rule, p);
+    let largest = problem.lengths.iter().copied().max().unwrap_or(0);
+    let segments = problem
+        .segment
+        .map_or(Segments::WHOLE, |segment| Segments::new(largest, segment));
     match problem.collective {
         Collective::Broadcast { root } => {
             let schedules = all_schedules(&skips, root);
@@ -157,15 +163,17 @@ pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
         }
         Collective::Allgather(rule) => {
             let sequence = sequence(rule);
-            run(problem, |r| Doubling::new(&sequence, r))
+            run(problem, |r| Doubling::new(&sequence, r, segments))
         }
         Collective::ReduceScatter(rule) => {
             let sequence = sequence(rule);
-            run(problem, |r| Reversed(Doubling::new(&sequence, r)))
+            run(problem, |r| Reversed(Doubling::new(&sequence, r, segments)))
         }
         Collective::Allreduce(rule) => {
             let sequence = sequence(rule);
-            run(problem, |r| Allreduce::new(Doubling::new(&sequence, r)))
+            run(problem, |r| {
+                Allreduce::new(Doubling::new(&sequence, r, segments))
+            })
         }
         Collective::ReduceScatterInOrder => {
             let sequence = sequence(Rule::Linear);
@@ -676,6 +684,7 @@ mod tests {
             processes: 5,
             blocks: 3,
             lengths: vec![9],
+            segment: None,
             in_place: false,
             pacing: Pacing {
                 window: 4,

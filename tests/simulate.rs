@@ -3,7 +3,7 @@
 #![allow(clippy::panic)] // That is how a test fails.
 
 use circulant::engine::{Pacing, Synchronous};
-use circulant::plan::{Doubling, Piece, Plan, Reversed};
+use circulant::plan::{Doubling, Piece, Plan, Reversed, Segments};
 use circulant::schedule::{Rule, Sequence};
 use circulant::simulate::{Collective, Counts, Problem, simulate};
 
@@ -43,6 +43,7 @@ fn run(
         processes,
         blocks,
         lengths,
+        segment: None,
         in_place,
         pacing: PACING,
     };
@@ -201,6 +202,7 @@ fn every_pacing_gives_the_same_results() {
                         processes: p,
                         blocks: n,
                         lengths,
+                        segment: None,
                         in_place: false,
                         pacing,
                     };
@@ -225,6 +227,7 @@ fn more_blocks_than_units_is_no_failure() {
                 processes: p,
                 blocks: 11,
                 lengths,
+                segment: None,
                 in_place: false,
                 pacing: PACING,
             };
@@ -248,6 +251,7 @@ fn only_unpaced_sends_are_synchronous() {
             processes: p,
             blocks: n,
             lengths,
+            segment: None,
             in_place: false,
             pacing,
         };
@@ -382,6 +386,44 @@ fn irregular_blocks_are_no_failure() {
     }
 }
 
+/// Steps of fewer units than a round has: the same blocks, in more messages of no more than that.
+#[test]
+fn rounds_may_go_in_steps() {
+    for p in (2..=40).chain([64, 65, 129]) {
+        for rule in rules(p).filter(|_| p <= 40) {
+            for (segment, length) in [(1, 3), (4, 3), (7, 3), (5, 10), (7, 23), (30, 4)] {
+                for in_place in [false, true] {
+                    for collective in [
+                        Collective::ReduceScatter(rule),
+                        Collective::Allreduce(rule),
+                        Collective::Allgather(rule),
+                    ] {
+                        let problem = Problem {
+                            collective,
+                            processes: p,
+                            blocks: 1,
+                            lengths: vec![length; p],
+                            segment: Some(segment),
+                            in_place,
+                            pacing: PACING,
+                        };
+                        let times = match collective {
+                            Collective::Allreduce(_) => 2,
+                            _ => 1,
+                        };
+                        for count in solve(&problem) {
+                            assert_eq!(count.sent, times * (p - 1) * length, "{problem:?}");
+                            assert!(count.rounds * segment >= count.sent);
+                        }
+                        let lengths = inputs(p, 3)[3].clone();
+                        assert!(simulate(&Problem { lengths, ..problem }).is_ok());
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Operators that are not commutative: p - 1 rounds and blocks, combined in the order of ranks.
 #[test]
 fn linear_skips_keep_the_order_of_ranks() {
@@ -497,6 +539,7 @@ fn every_pacing_gives_the_same_results_in_few_rounds() {
                             processes: p,
                             blocks: 1,
                             lengths: lengths.clone(),
+                            segment: None,
                             in_place,
                             pacing,
                         };
@@ -514,7 +557,7 @@ fn order_of_reduction_is_the_papers() {
     let p = 22;
     let sequence = Sequence::of_rule(Rule::Halving, p);
     let plans: Vec<_> = (0..p)
-        .map(|rank| Reversed(Doubling::new(&sequence, rank)))
+        .map(|rank| Reversed(Doubling::new(&sequence, rank, Segments::WHOLE)))
         .collect();
     // What each process has for each message, as a sum.
     let mut sums: Vec<Vec<String>> = (0..p).map(|rank| vec![format!("x{rank}"); p]).collect();

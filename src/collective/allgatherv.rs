@@ -5,7 +5,7 @@ use super::{count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
-use crate::plan::{AllBroadcast, Doubling, Plan};
+use crate::plan::{AllBroadcast, Doubling, Plan, Segments};
 use crate::report::Work;
 use crate::schedule::Table;
 use crate::select::{Operation, Reason};
@@ -106,7 +106,8 @@ pub(super) fn gather(
         }
         let (one, several);
         let plan: &dyn Plan = if blocks == 1 {
-            one = Doubling::new(sequence, *rank);
+            let segments = Segments::new(largest, state.segment());
+            one = Doubling::new(sequence, *rank, segments);
             &one
         } else {
             let table = table.get_or_insert_with(|| Table::new(skips));
@@ -129,7 +130,7 @@ pub(super) fn gather(
             messages,
             datatype: receive_type,
             own: Some(own(*rank, source, (home, receive_type, staged))),
-            blocks,
+            blocks: plan.blocks(),
             scratch,
             staging: ring,
             communicator: private,

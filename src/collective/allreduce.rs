@@ -12,7 +12,7 @@ use super::{
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Datatype, Elements, Layout, MPI_Datatype, MPI_Op, Operator};
-use crate::plan::{self, Census, block_range};
+use crate::plan::{self, Census, Plan, Segments, block_range};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
@@ -74,7 +74,7 @@ pub fn allreduce(state: &State, call: Allreduce, work: &mut Work) -> Result<(), 
         if is_small {
             whole(service, &combination, work)
         } else {
-            in_parts(service, &combination, work)
+            in_parts(service, &combination, state.segment(), work)
         }
     })
 }
@@ -123,8 +123,13 @@ fn whole(service: &mut Service, call: &Combination, work: &mut Work) -> Result<(
     Ok(())
 }
 
-/// One block a process.
-fn in_parts(service: &mut Service, call: &Combination, work: &mut Work) -> Result<(), Stop> {
+/// One message a process, in steps of about `segment` bytes.
+fn in_parts(
+    service: &mut Service,
+    call: &Combination,
+    segment: usize,
+    work: &mut Work,
+) -> Result<(), Stop> {
     let Service {
         rank,
         private,
@@ -137,12 +142,16 @@ fn in_parts(service: &mut Service, call: &Combination, work: &mut Work) -> Resul
     let Lists {
         layouts, packed, ..
     } = lists;
-    let plan = plan::Allreduce::new(rounds(sequence, *rank, call.commutative));
     let p = sequence.processes();
+    let segment = segment / call.datatype.size().max(1);
+    let plan_for = |count: usize| {
+        let segments = Segments::new(count.div_ceil(p), segment);
+        plan::Allreduce::new(rounds(sequence, *rank, segments, call.commutative))
+    };
     let unit = Unit::Element(call.datatype);
     let units_for = |count: usize| {
         let lengths = (0..p).map(|part| block_range(count, p, part).len());
-        scratch_units(&plan, lengths, run.pacing)
+        scratch_units(&plan_for(count), lengths, run.pacing)
     };
     let fits = |pieces: usize| {
         let largest = call.count.div_ceil(pieces);
@@ -163,6 +172,7 @@ fn in_parts(service: &mut Service, call: &Combination, work: &mut Work) -> Resul
         happens: false,
     };
     let scratch = pool.reserve(private, need)?;
+    let mut rounds_run = 0;
     for piece in 0..pieces {
         let piece = block_range(call.count, pieces, piece);
         let first = piece.start as isize;
@@ -186,9 +196,11 @@ fn in_parts(service: &mut Service, call: &Combination, work: &mut Work) -> Resul
             packed,
             communicator: private,
         };
+        let plan = plan_for(piece.len());
         run.execute(&plan, private, memory)?;
+        rounds_run += plan.rounds() as u64;
     }
-    done(work, &plan);
-    work.rounds *= pieces as u64;
+    done(work, &plan_for(call.count.div_ceil(pieces)));
+    work.rounds = rounds_run;
     Ok(())
 }

@@ -39,7 +39,7 @@ use crate::communicator::{State, Stop, process, state};
 use crate::mpi::{
     Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, Private, SUCCESS, Source,
 };
-use crate::plan::{Doubling, Plan};
+use crate::plan::{Doubling, Plan, Segments};
 use crate::report::{self, Outcome, Trace, Work};
 use crate::schedule::Sequence;
 use crate::select::{Operation, Reason};
@@ -175,9 +175,9 @@ fn any_operator(handle: MPI_Op) -> Result<(Operator, bool), Stop> {
 
 /// The rounds of a reduce-scatter or an allreduce with one block: in the order of ranks for an operator
 /// that is not commutative.
-fn rounds(sequence: &Sequence, rank: usize, commutative: bool) -> Doubling<'_> {
+fn rounds(sequence: &Sequence, rank: usize, segments: Segments, commutative: bool) -> Doubling<'_> {
     if commutative {
-        Doubling::new(sequence, rank)
+        Doubling::new(sequence, rank, segments)
     } else {
         Doubling::ordered(sequence, rank)
     }

@@ -8,7 +8,7 @@ use super::{
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
-use crate::plan::{AllBroadcast, Plan, Reversed};
+use crate::plan::{AllBroadcast, Plan, Reversed, Segments};
 use crate::report::Work;
 use crate::schedule::Table;
 use crate::select::{Operation, Reason};
@@ -103,7 +103,8 @@ pub(super) fn scatter(
         }
         let (one, several);
         let plan: &dyn Plan = if blocks == 1 {
-            one = Reversed(rounds(sequence, *rank, commutative));
+            let segments = Segments::new(largest, state.segment() / size(call.datatype)?.max(1));
+            one = Reversed(rounds(sequence, *rank, segments, commutative));
             &one
         } else {
             let table = table.get_or_insert_with(|| Table::new(skips));

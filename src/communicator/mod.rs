@@ -179,6 +179,11 @@ impl State {
         usize::try_from(self.settings.census_max).unwrap_or(usize::MAX)
     }
 
+    /// The largest message of the algorithms with one block, in bytes.
+    pub fn segment(&self) -> usize {
+        usize::try_from(self.settings.segment).unwrap_or(usize::MAX)
+    }
+
     /// Whether the algorithms with one block can keep the order of ranks.
     pub fn keeps_order(&self) -> bool {
         self.settings.skips == Rule::Linear

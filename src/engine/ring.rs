@@ -1,8 +1,8 @@
 //! The layout of scratch: messages that were received, then packed messages that are sent.
 //!
 //! In the rounds that combine, a message stays until its blocks have been sent on. With many blocks
-//! that is a ring of slots, which are used again; with one block it is to the end, so that the
-//! messages of all rounds lie one after the other, each in as much memory as it takes. In the rounds
+//! that is a ring of slots, which are used again; where it is to the end, the messages of all rounds
+//! lie one after the other, each in as much memory as it takes. In the rounds
 //! that store, which come after those and use the same memory, it is a ring as long as the window.
 
 use crate::engine::Pacing;

@@ -24,7 +24,7 @@ pub struct Allreduce<'a> {
 }
 
 impl<'a> Allreduce<'a> {
-    /// The data is cut into one block for each of the processes of `rounds`.
+    /// The data is cut into one message for each of the processes of `rounds`.
     pub fn new(rounds: Doubling<'a>) -> Self {
         Allreduce {
             scatter: Reversed(rounds),

@@ -38,7 +38,7 @@ pub use all_to_all::{AllToAll, Routes};
 pub use allreduce::Allreduce;
 pub use broadcast::{Broadcast, Schedules};
 pub use census::Census;
-pub use doubling::Doubling;
+pub use doubling::{Doubling, Segments};
 pub use gather::{Gather, Scatter};
 pub use reversed::Reversed;
 
@@ -97,7 +97,7 @@ pub trait Plan {
     /// For how many rounds after its arrival a received block may still have to be sent, or be
     /// received again; and how many blocks of a message, following each other, can be so at once.
     ///
-    /// All rounds, for one block. With more, 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
+    /// All rounds, where one block follows the other. In a pipeline 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
     /// and -q <= s < q: so block b is met in two phases, c = floor((b + x) / q) and c + 1, and the
     /// blocks that were met and will be again, c = f - 1 or f, are 2q in a row. (Only in the last
     /// phase, where q f = n - 1 + x, are larger numbers block n - 1.)

@@ -31,6 +31,8 @@ pub struct Settings {
     pub g: f64,
     /// The skips of the algorithms whose messages are one block.
     pub skips: Rule,
+    /// The largest message of those, in bytes.
+    pub segment: u64,
     /// The largest MPI_Allreduce in q rounds of the whole operand, in bytes.
     pub census_max: u64,
     /// Receives posted ahead.
@@ -141,6 +143,7 @@ impl Default for Settings {
             f: 18.0,
             g: 24.0,
             skips: Rule::default(),
+            segment: 32 << 10,
             census_max: 16 << 10,
             window: 1,
             sends: 2,

@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 18;
+const GENERAL_ROWS: usize = 19;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -91,6 +91,13 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "how far messages go in the rounds of the algorithms with one block",
         |s| s.skips as u64,
         |s, word| s.skips = Rule::ALL[word as usize],
+    ),
+    Variable::agreed(
+        "CIRCULANT_SEGMENT",
+        BLOCK_SIZE,
+        "largest message of those algorithms in bytes",
+        |s| s.segment,
+        |s, word| s.segment = word,
     ),
     Variable::agreed(
         "CIRCULANT_CENSUS_MAX",

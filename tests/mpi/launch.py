@@ -28,13 +28,15 @@ OPERATIONS = [
 # into the same trap.
 #
 # Open MPI 4.1 chooses the algorithm of MPI_Allgatherv by the size of the send type, which may
-# differ between the ranks, so that they wait for each other for ever: the algorithm is fixed.
+# differ between the ranks, so that they wait for each other for ever: the algorithm is fixed. Its
+# MPI_Alltoall of small messages mixes up or overruns the buffers where the two sides' types differ.
 # MPICH 4.0 crashes in MPI_Reduce in place at a root other than 0 on one node (its issue 6540), and
 # in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off.
 NATIVE_ENVIRONMENT = {
     "openmpi": {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
         "OMPI_MCA_coll_tuned_allgatherv_algorithm": "3",
+        "OMPI_MCA_coll_tuned_alltoall_algorithm": "1",
     },
     "mpich": {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
