@@ -82,7 +82,9 @@ class Run:
     def simulator(self):
         algorithms = dict(AROUND)
         if self.variant != "circulant":
-            algorithms[self.operation] = self.variant
+            # SMPI makes the regular form of the irregular one.
+            selected = self.operation.removesuffix("_block")
+            algorithms[selected] = self.variant
         return [
             *SIMULATOR,
             *(f"smpi/{operation}:{name}" for operation, name in algorithms.items()),

@@ -61,7 +61,7 @@ fn the_defaults_are_the_documented_ones() {
         g: 24.0,
         skips: Rule::Halving,
         segment: 32_768,
-        census_max: 16_384,
+        census_max: 4_096,
         window: 1,
         sends: 2,
         pacing: Pacing::Auto,

@@ -20,6 +20,7 @@ mod reduce;
 mod reduce_scatter;
 mod reduce_scatter_block;
 mod scatter;
+mod tree;
 
 use std::ffi::c_int;
 use std::time::Instant;
@@ -29,11 +30,12 @@ pub use allgatherv::{Allgatherv, allgatherv};
 pub use allreduce::{Allreduce, allreduce};
 pub use alltoall::{Alltoall, alltoall};
 pub use bcast::{Bcast, bcast};
-pub use gather::{Gather, gather};
+pub use gather::gather;
 pub use reduce::{Reduce, reduce};
 pub use reduce_scatter::{ReduceScatter, reduce_scatter};
 pub use reduce_scatter_block::{ReduceScatterBlock, reduce_scatter_block};
-pub use scatter::{Scatter, scatter};
+pub use scatter::scatter;
+pub use tree::Rooted;
 
 use crate::communicator::{State, Stop, process, state};
 use crate::mpi::{

@@ -19,7 +19,7 @@
 //! **Where blocks live.**
 //! - *Store* (broadcast, allgather): a message whose blocks belong next to each other is received
 //!   where they belong, and sent from there; others go through packed messages in scratch.
-//! - *Combine* (reduction, reduce-scatter): messages are received into [scratch](ring). The first
+//! - *Combine* (reduction, reduce-scatter): messages are received into scratch (`ring.rs`). The first
 //!   partial result of a block is combined with the process' own contribution where it was
 //!   received (`received = own op received`), and stays there, the block's *accumulator*, until it
 //!   is sent; later ones are combined into it. So the input is never copied, and a block that only

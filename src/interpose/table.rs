@@ -4,9 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::cross;
 use crate::collective::{
-    Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter,
-    ReduceScatterBlock, Scatter, allgather, allgatherv, allreduce, alltoall, bcast, gather, reduce,
-    reduce_scatter, reduce_scatter_block, scatter,
+    Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Reduce, ReduceScatter, ReduceScatterBlock,
+    Rooted, allgather, allgatherv, allreduce, alltoall, bcast, gather, reduce, reduce_scatter,
+    reduce_scatter_block, scatter,
 };
 #[cfg(idup_with_info)]
 use crate::mpi::MPI_Info;
@@ -136,7 +136,7 @@ exports! {
     MPI_Gather = PMPI_Gather(
         send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
         receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
-    ) root root => Gather: gather(Gather {
+    ) root root => Gather: gather(Rooted {
         send = buffer(send), send_count = count(send_count), send_type = (send_type),
         receive = buffer(receive), receive_count = count(receive_count),
         receive_type = (receive_type), root = (root)
@@ -145,7 +145,7 @@ exports! {
     MPI_Scatter = PMPI_Scatter(
         send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
         receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
-    ) root root => Scatter: scatter(Scatter {
+    ) root root => Scatter: scatter(Rooted {
         send = buffer(send), send_count = count(send_count), send_type = (send_type),
         receive = buffer(receive), receive_count = count(receive_count),
         receive_type = (receive_type), root = (root)
@@ -229,7 +229,7 @@ exports! {
     MPI_Gather_c = PMPI_Gather_c(
         send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
         receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
-    ) root root => Gather: gather(Gather {
+    ) root root => Gather: gather(Rooted {
         send = buffer(send), send_count = count(send_count), send_type = (send_type),
         receive = buffer(receive), receive_count = count(receive_count),
         receive_type = (receive_type), root = (root)
@@ -239,7 +239,7 @@ exports! {
     MPI_Scatter_c = PMPI_Scatter_c(
         send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
         receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
-    ) root root => Scatter: scatter(Scatter {
+    ) root root => Scatter: scatter(Rooted {
         send = buffer(send), send_count = count(send_count), send_type = (send_type),
         receive = buffer(receive), receive_count = count(receive_count),
         receive_type = (receive_type), root = (root)

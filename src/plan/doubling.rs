@@ -105,9 +105,8 @@ impl<'a> Doubling<'a> {
     }
 
     fn step(&self, mut step: usize) -> Step {
-        let mut rounds = (0..self.sequence.rounds()).rev();
         let mut round = (1, 1);
-        while let Some(next) = rounds.next() {
+        for next in (0..self.sequence.rounds()).rev() {
             round = self.sequence.step(next);
             match step.checked_sub(self.steps_of(round)) {
                 Some(later) => step = later,

@@ -32,7 +32,7 @@ const fn native_volume(operation: Operation) -> f64 {
         Operation::Allgather => 1.05,
         Operation::Allgatherv => 1.1,
         Operation::ReduceScatterBlock | Operation::ReduceScatter => 1.15,
-        Operation::Allreduce => 3.3,
+        Operation::Allreduce => 2.9,
         Operation::Alltoall | Operation::Gather | Operation::Scatter => 1.0,
     }
 }

@@ -144,7 +144,7 @@ impl Default for Settings {
             g: 24.0,
             skips: Rule::default(),
             segment: 32 << 10,
-            census_max: 16 << 10,
+            census_max: 4 << 10,
             window: 1,
             sends: 2,
             pacing: Pacing::default(),

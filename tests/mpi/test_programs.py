@@ -40,6 +40,7 @@ ONE_BLOCK_VARIANTS = {
     "skips-sqrt": {"SKIPS": "sqrt", "BLOCKS": 1},
     "skips-linear": {"SKIPS": "linear", "BLOCKS": 1},
     "one-block-wide-window": {"BLOCKS": 1, "WINDOW": 16, "SENDS": 8},
+    "one-block-in-steps": {"BLOCKS": 1, "SEGMENT": 3000},
     "one-block-synchronous": {"BLOCKS": 1, "PACING": "synchronous"},
     "no-census": {"CENSUS_MAX": 0},
     "always-census": {"CENSUS_MAX": "1G"},
@@ -287,7 +288,7 @@ def test_rounds_of_one_block(mpi, report, operation, skips, each):
         5,
         [mpi.program("sequence"), f"{operation}:100000x{calls}"],
         report,
-        {"FORCE": 1, "SKIPS": skips},
+        {"FORCE": 1, "SKIPS": skips, "SEGMENT": "1G"},
     ).expect_success()
     (row,) = run.rows()
     assert (row["calls"], row["bytes"], row["blocks"]) == (calls, calls * 100000, calls)
