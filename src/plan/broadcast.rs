@@ -10,7 +10,10 @@
 //! ```
 //!
 //! Cost: n - 1 + q rounds; each process but the root receives every block once (Theorem 1), so at
-//! most m bytes arrive and at most n - 1 + q blocks leave.
+//! most m bytes arrive and at most n - 1 + q blocks leave. With one block these are q rounds, in which
+//! each process but the root receives once: as few as the tree has that Algorithm 1 of the paper on
+//! non-pipelined algorithms makes where only one block is not empty (its Corollary 3), so that needs no
+//! plan of its own for broadcasts and reductions.
 //!
 //! Deviations:
 //! 1. Processes are renumbered so that the root is 0 (the paper says how, below Algorithm 1).

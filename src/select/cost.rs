@@ -24,7 +24,7 @@ const ALPHA: f64 = 30e-6;
 const BETA: f64 = 0.8e-9;
 
 /// The volume of each native collective: its time over the time that one port needs for the m
-/// bytes of the problem, for large m. Measured over TCP with the collectives of common MPI
+/// bytes of the problem (where each process has a part, for the other parts), for large m. Measured over TCP with the collectives of common MPI
 /// libraries; where they differ, the fastest counts.
 const fn native_volume(operation: Operation) -> f64 {
     match operation {
@@ -89,7 +89,11 @@ pub fn native(call: &Call) -> f64 {
     } else {
         native_volume(call.operation)
     };
-    native_startups(call) * ALPHA + volume * BETA * call.bytes as f64
+    let bytes = match call.operation {
+        Operation::Bcast | Operation::Reduce | Operation::Allreduce => call.bytes as f64,
+        _ => call.bytes as f64 * (1.0 - 1.0 / call.processes.max(1) as f64),
+    };
+    native_startups(call) * ALPHA + volume * BETA * bytes
 }
 
 #[cfg(test)]
@@ -119,8 +123,15 @@ mod tests {
         assert_close(circulant(&bcast, 10), 13.0 * (30e-6 + 80e-6));
         assert_close(native(&bcast), 4.0 * 30e-6 + 2.6 * 0.8e-3);
         let allgather = |bytes| native(&call(Operation::Allgather, bytes, 16, 16));
-        assert_close(allgather(1_000_000), 20.0 * 30e-6 + 1.05 * 0.8e-3);
-        assert_close(allgather(500_000), 4.0 * 30e-6 + 1.05 * 0.4e-3);
+        let others = 15.0 / 16.0;
+        assert_close(allgather(1_000_000), 20.0 * 30e-6 + 1.05 * others * 0.8e-3);
+        assert_close(allgather(500_000), 4.0 * 30e-6 + 1.05 * others * 0.4e-3);
+        let one = |operation| circulant(&call(operation, 1_600_000, 16, 16), 1);
+        assert_close(one(Operation::Allgather), 4.0 * 30e-6 + others * 1.28e-3);
+        assert_close(
+            one(Operation::Allreduce),
+            8.0 * 30e-6 + 2.0 * others * 1.28e-3,
+        );
     }
 
     #[test]
