@@ -12,7 +12,7 @@ use super::{
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Datatype, Elements, Layout, MPI_Datatype, MPI_Op, Operator};
-use crate::plan::{self, Census, Plan, Segments, block_range};
+use crate::plan::{self, Census, Segments, block_range};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
@@ -144,8 +144,8 @@ fn in_parts(
     } = lists;
     let p = sequence.processes();
     let segment = segment / call.datatype.size().max(1);
-    let plan_for = |count: usize| {
-        let segments = Segments::new(count.div_ceil(p), segment);
+    let plan_for = |largest: usize| {
+        let segments = Segments::new(largest.div_ceil(p), segment);
         plan::Allreduce::new(rounds(sequence, *rank, segments, call.commutative))
     };
     let unit = Unit::Element(call.datatype);
@@ -165,14 +165,17 @@ fn in_parts(
         }
         pieces *= 2;
     }
+    // The same plan for all pieces: one for a smaller piece might put more blocks into a step, and
+    // need more scratch.
+    let largest = call.count.div_ceil(pieces);
+    let plan = plan_for(largest);
     let need = Need {
         unit,
-        always: units_for(call.count.div_ceil(pieces)),
+        always: units_for(largest),
         possible: 0,
         happens: false,
     };
     let scratch = pool.reserve(private, need)?;
-    let mut rounds_run = 0;
     for piece in 0..pieces {
         let piece = block_range(call.count, pieces, piece);
         let first = piece.start as isize;
@@ -196,11 +199,9 @@ fn in_parts(
             packed,
             communicator: private,
         };
-        let plan = plan_for(piece.len());
         run.execute(&plan, private, memory)?;
-        rounds_run += plan.rounds() as u64;
     }
-    done(work, &plan_for(call.count.div_ceil(pieces)));
-    work.rounds = rounds_run;
+    done(work, &plan);
+    work.rounds *= pieces as u64;
     Ok(())
 }

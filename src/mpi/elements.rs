@@ -101,6 +101,10 @@ impl Memory for Elements<'_> {
         self.datatype.handle()
     }
 
+    fn unit_size(&self) -> usize {
+        self.datatype.size()
+    }
+
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
         let (from, to) = (self.address(from), self.address(to));
         self.datatype

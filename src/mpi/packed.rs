@@ -184,6 +184,10 @@ impl Memory for Packed<'_> {
         native().constants.byte
     }
 
+    fn unit_size(&self) -> usize {
+        1
+    }
+
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
         copy_bytes(self.address(from), self.address(to), length);
         Ok(())

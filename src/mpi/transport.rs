@@ -24,6 +24,8 @@ pub trait Memory {
     fn end(&self, start: Buffer, length: usize) -> Buffer;
     /// The datatype of one unit.
     fn unit(&self) -> MPI_Datatype;
+    /// Bytes of data in one unit.
+    fn unit_size(&self) -> usize;
     /// See [`Transport::copy`].
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error>;
     /// See [`Transport::combine`].
@@ -38,6 +40,10 @@ pub trait Memory {
 pub const SLOTS: usize = 64;
 
 pub(super) const TAG: c_int = 0;
+
+/// The largest standard send without a request, in bytes: MPI libraries buffer such messages, and a
+/// request costs more than waiting.
+const SMALL: usize = 4 << 10;
 
 /// The transport of one call.
 pub struct PointToPoint<'a, M> {
@@ -119,6 +125,21 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         mode: SendMode,
     ) -> Result<(), Error> {
         let functions = &self.native.functions;
+        if mode == SendMode::Standard && length * self.memory.unit_size() <= SMALL {
+            // Every process has posted the receive of a round before it sends, so this one waits at
+            // most for its receiver to come to the round, which waits for no later round of ours.
+            // SAFETY: `length` units are at the place's address.
+            return check(unsafe {
+                (functions.PMPI_Send)(
+                    self.memory.address(place).read(),
+                    int(length),
+                    self.memory.unit(),
+                    int(to),
+                    TAG,
+                    self.communicator.communicator().handle(),
+                )
+            });
+        }
         let send = match mode {
             SendMode::Standard => functions.PMPI_Isend,
             SendMode::Synchronous => functions.PMPI_Issend,

@@ -304,6 +304,16 @@ def test_small_allreduce_takes_fewer_rounds(mpi, report):
     assert (row["calls"], row["rounds"]) == (30, 10 * 3 + 20 * 6)
 
 
+@pytest.mark.parametrize("ints, segment, scratch", [(501, 400, 1250), (5001, 4000, 12500), (20481, 1600, 50000)])
+def test_allreduce_in_pieces(mpi, report, ints, segment, scratch):
+    """Where scratch is short; pieces differ by an element, which may make a step hold one block more."""
+    settings = {"FORCE": 1, "CENSUS_MAX": 0, "SEGMENT": segment, "SCRATCH_MAX": scratch}
+    command = [mpi.program("sequence"), f"allreduce:{4 * ints}x3", f"allreduce:{4 * ints + 4}x3"]
+    run = mpi.preloaded(5, command, report, settings).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {"allreduce": {"circulant": 6}}
+
+
 @pytest.mark.parametrize("operation", [op for op in OPERATIONS if op not in NOT_PIPELINED])
 def test_rounds_and_blocks(mpi, report, operation):
     """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""
