@@ -332,7 +332,7 @@ fn everything_set() -> Settings {
         "F=1.5",
         "G=0.7",
         "SKIPS=sqrt",
-        "SEGMENT=12",
+        "SEGMENT=300",
         "CENSUS_MAX=11",
         "WINDOW=9",
         "SENDS=8",

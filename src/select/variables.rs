@@ -29,6 +29,8 @@ const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
 const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
 const BLOCKS: Accepts = Accepts::Number(1..=BLOCKS_MAX);
 const BLOCK_SIZE: Accepts = Accepts::Size(1..=MESSAGE_MAX);
+/// The engine remembers a few words for each block.
+const SEGMENT: Accepts = Accepts::Size(256..=MESSAGE_MAX);
 const FACTOR: Accepts = Accepts::Decimal(0.001..=1_000_000.0);
 /// Transfers outstanding at a time.
 const OUTSTANDING: Accepts = Accepts::Number(1..=64);
@@ -94,7 +96,7 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
     ),
     Variable::agreed(
         "CIRCULANT_SEGMENT",
-        BLOCK_SIZE,
+        SEGMENT,
         "largest message of those algorithms in bytes",
         |s| s.segment,
         |s, word| s.segment = word,
