@@ -132,7 +132,7 @@ fn inputs(p: usize, n: usize) -> [Vec<usize>; 4] {
 
 #[test]
 fn all_broadcast_receives_every_foreign_block_once() {
-    for p in 1..=200 {
+    for p in (1..=66).chain((67..=200).step_by(4)) {
         for n in block_counts(p)
             .into_iter()
             .filter(|n| p < 40 || n % 3 == p % 3)
@@ -157,7 +157,7 @@ fn all_broadcast_receives_every_foreign_block_once() {
 
 #[test]
 fn all_reduction_sends_every_foreign_partial_result_once() {
-    for p in 1..=200 {
+    for p in (1..=66).chain((67..=200).step_by(4)) {
         for n in block_counts(p)
             .into_iter()
             .filter(|n| p < 40 || n % 3 == p % 3)
