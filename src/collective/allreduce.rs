@@ -7,7 +7,7 @@
 //! ([`Operator::is_exact_on`]).
 
 use super::{
-    any_operator, combined_input, combined_layout, count, done, layout, product, rounds, size,
+    combined_input, combined_layout, count, done, layout, ordered_operator, product, rounds, size,
 };
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
@@ -48,10 +48,7 @@ pub fn allreduce(state: &State, call: Allreduce, work: &mut Work) -> Result<(), 
     let count = count(call.count)?;
     let bytes = product(count, size(call.datatype)?)?;
     work.bytes = bytes as u64;
-    let (operator, commutative) = any_operator(call.op)?;
-    if !commutative && !state.keeps_order() {
-        return Err(Stop::Native(Reason::NotCommutative));
-    }
+    let (operator, commutative) = ordered_operator(state, call.op)?;
     state.blocks(Operation::Allreduce, bytes, bytes)?;
     let input = combined_input(call.send, call.receive)?;
     let datatype = combined_layout(call.datatype, input)?;

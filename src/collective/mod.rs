@@ -167,6 +167,14 @@ fn operator(handle: MPI_Op) -> Result<Operator, Stop> {
     }
 }
 
+/// An operator that may be ours where the order of ranks can be kept, and whether it is commutative.
+fn ordered_operator(state: &State, handle: MPI_Op) -> Result<(Operator, bool), Stop> {
+    match any_operator(handle)? {
+        (_, false) if !state.keeps_order() => Err(Stop::Native(Reason::NotCommutative)),
+        operator => Ok(operator),
+    }
+}
+
 /// An operator, and whether it is commutative.
 fn any_operator(handle: MPI_Op) -> Result<(Operator, bool), Stop> {
     let operator = Operator::new(handle);

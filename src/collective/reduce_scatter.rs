@@ -3,7 +3,7 @@
 //! non-pipelined algorithms.
 
 use super::{
-    any_operator, combined_input, combined_layout, count, done, layout, product, rounds, size,
+    combined_input, combined_layout, count, done, layout, ordered_operator, product, rounds, size,
 };
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
@@ -51,10 +51,7 @@ pub(super) fn scatter(
     }
     let bytes = product(elements, size(call.datatype)?)?;
     work.bytes = bytes as u64;
-    let (operator, commutative) = any_operator(call.op)?;
-    if !commutative && !state.keeps_order() {
-        return Err(Stop::Native(Reason::NotCommutative));
-    }
+    let (operator, commutative) = ordered_operator(state, call.op)?;
     let largest_bytes = product(largest, size(call.datatype)?)?;
     let blocks = state.blocks(operation, bytes, largest_bytes)?.min(largest);
     // Several blocks meet in another order.

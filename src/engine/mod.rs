@@ -123,6 +123,9 @@ pub struct Engine<'a, T> {
     workspace: &'a mut Workspace,
     pacing: Pacing,
     ring: Ring,
+    /// The plan's rounds, and those that combine, which not every plan has at hand.
+    rounds: usize,
+    combining: usize,
     /// Rounds whose receive has been posted.
     posted: usize,
     /// Rounds whose send has been started.
@@ -147,7 +150,8 @@ impl<'a, T: Transport> Engine<'a, T> {
     ) -> Self {
         let lengths = || (0..plan.messages()).map(|message| transport.length(message));
         let ring = Ring::new(plan, lengths(), pacing);
-        if plan.combining() > 0 {
+        let (rounds, combining) = (plan.rounds(), plan.combining());
+        if combining > 0 {
             workspace.accumulators.clear(plan);
         }
         ring.lay_out(plan, lengths(), &mut workspace.starts);
@@ -160,6 +164,8 @@ impl<'a, T: Transport> Engine<'a, T> {
             workspace,
             pacing,
             ring,
+            rounds,
+            combining,
             posted: 0,
             started: 0,
             done: 0,
@@ -174,10 +180,8 @@ impl<'a, T: Transport> Engine<'a, T> {
     /// # Errors
     /// The transport's; the call is then over, with transfers possibly outstanding.
     pub fn advance(&mut self) -> Result<Progress, T::Error> {
-        while self.done < self.plan.rounds() {
-            if self.done == self.plan.combining()
-                && self.finish_sends(self.done)? == Progress::Pending
-            {
+        while self.done < self.rounds {
+            if self.done == self.combining && self.finish_sends(self.done)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
             self.post_receives()?;
@@ -187,7 +191,7 @@ impl<'a, T: Transport> Engine<'a, T> {
                 return Ok(Progress::Pending);
             }
             self.done += 1;
-            if self.done == self.plan.combining() && self.plan.keeps_order() {
+            if self.done == self.combining && self.plan.keeps_order() {
                 self.combine_in_order()?;
             }
         }
@@ -200,14 +204,14 @@ impl<'a, T: Transport> Engine<'a, T> {
 
     /// Whether what arrives in `round` is combined.
     fn combines(&self, round: usize) -> bool {
-        round < self.plan.combining()
+        round < self.combining
     }
 
     fn post_receives(&mut self) -> Result<(), T::Error> {
         let last = if self.combines(self.done) {
-            self.plan.combining()
+            self.combining
         } else {
-            self.plan.rounds()
+            self.rounds
         };
         let end = last.min(self.done + self.pacing.window);
         while self.posted < end {

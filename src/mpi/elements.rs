@@ -115,12 +115,4 @@ impl Memory for Elements<'_> {
         let (from, into) = (self.address(from), self.address(into));
         self.operator.reduce(from, into, length, &self.datatype)
     }
-
-    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn arrived(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
 }

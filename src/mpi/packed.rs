@@ -11,10 +11,7 @@
 //! block by block, so that packing and unpacking overlap with the transfers. Elements that a block
 //! boundary cuts cannot be unpacked before both blocks are there; they are unpacked at the end.
 
-use super::sys::MPI_Datatype;
-
 use super::datatype::copy_bytes;
-use super::native::native;
 use super::transport::Memory;
 use super::{Buffer, Datatype, Error, Private};
 use crate::plan::block_range;
@@ -163,10 +160,6 @@ impl Memory for Packed<'_> {
         self.messages[message].length
     }
 
-    fn in_place(&self) -> bool {
-        false
-    }
-
     fn address(&self, place: Place) -> Buffer {
         match place {
             Place::Result { message, offset } | Place::Input { message, offset } => {
@@ -174,27 +167,6 @@ impl Memory for Packed<'_> {
             }
             Place::Scratch { offset } => self.scratch.offset(offset as isize),
         }
-    }
-
-    fn end(&self, start: Buffer, length: usize) -> Buffer {
-        start.offset(length as isize)
-    }
-
-    fn unit(&self) -> MPI_Datatype {
-        native().constants.byte
-    }
-
-    fn unit_size(&self) -> usize {
-        1
-    }
-
-    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
-        copy_bytes(self.address(from), self.address(to), length);
-        Ok(())
-    }
-
-    fn combine(&mut self, _from: Place, _into: Place, _length: usize) -> Result<(), Error> {
-        Ok(())
     }
 
     fn about_to_send(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error> {

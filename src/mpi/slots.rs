@@ -3,10 +3,7 @@
 //! Every message that is ever here has a slot in a staging area in scratch. The program's elements are
 //! packed into slots before the first round, and unpacked after the last: the messages are small.
 
-use super::sys::MPI_Datatype;
-
 use super::datatype::copy_bytes;
-use super::native::native;
 use super::packed::Source;
 use super::transport::Memory;
 use super::{Buffer, Error, Private};
@@ -71,10 +68,6 @@ impl Memory for Slots<'_> {
         self.length
     }
 
-    fn in_place(&self) -> bool {
-        false
-    }
-
     fn address(&self, place: Place) -> Buffer {
         match place {
             Place::Result { message, offset } | Place::Input { message, offset } => {
@@ -82,34 +75,5 @@ impl Memory for Slots<'_> {
             }
             Place::Scratch { offset } => self.scratch.offset(offset as isize),
         }
-    }
-
-    fn end(&self, start: Buffer, length: usize) -> Buffer {
-        start.offset(length as isize)
-    }
-
-    fn unit(&self) -> MPI_Datatype {
-        native().constants.byte
-    }
-
-    fn unit_size(&self) -> usize {
-        1
-    }
-
-    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
-        copy_bytes(self.address(from), self.address(to), length);
-        Ok(())
-    }
-
-    fn combine(&mut self, _from: Place, _into: Place, _length: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn arrived(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -8,32 +8,51 @@ use std::mem::discriminant;
 
 use super::sys::{MPI_Datatype, MPI_Request, MPI_Status};
 
+use super::datatype::copy_bytes;
 use super::native::{Native, native};
 use super::{Buffer, Error, Private, check};
 use crate::transport::{Place, Progress, SendMode, Transport};
 
-/// Where places are, and what a unit is.
+/// Where places are, and what a unit is: a byte of packed data that is stored, unless a memory says
+/// otherwise.
 pub trait Memory {
     /// Units of message `message`.
     fn length(&self, message: usize) -> usize;
     /// Whether the input is where the result goes.
-    fn in_place(&self) -> bool;
+    fn in_place(&self) -> bool {
+        false
+    }
     /// The address of a place.
     fn address(&self, place: Place) -> Buffer;
     /// The address of the unit `length` units after the one at `start`.
-    fn end(&self, start: Buffer, length: usize) -> Buffer;
+    fn end(&self, start: Buffer, length: usize) -> Buffer {
+        start.offset(length as isize)
+    }
     /// The datatype of one unit.
-    fn unit(&self) -> MPI_Datatype;
+    fn unit(&self) -> MPI_Datatype {
+        native().constants.byte
+    }
     /// Bytes of data in one unit.
-    fn unit_size(&self) -> usize;
+    fn unit_size(&self) -> usize {
+        1
+    }
     /// See [`Transport::copy`].
-    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error>;
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
+        copy_bytes(self.address(from), self.address(to), length);
+        Ok(())
+    }
     /// See [`Transport::combine`].
-    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error>;
+    fn combine(&mut self, _from: Place, _into: Place, _length: usize) -> Result<(), Error> {
+        Ok(())
+    }
     /// See [`Transport::about_to_send`].
-    fn about_to_send(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error>;
+    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
     /// See [`Transport::arrived`].
-    fn arrived(&mut self, message: usize, offset: usize, length: usize) -> Result<(), Error>;
+    fn arrived(&mut self, _: usize, _: usize, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The most sends, and the most receives, that can be outstanding.

@@ -94,10 +94,6 @@ impl Plan for AllBroadcast<'_> {
         self.phases.rounds()
     }
 
-    fn combining(&self) -> usize {
-        0
-    }
-
     fn is_root(&self, message: usize) -> bool {
         self.rank == message
     }

@@ -97,16 +97,8 @@ impl Plan for AllToAll<'_> {
         self.processes()
     }
 
-    fn blocks(&self) -> usize {
-        1
-    }
-
     fn rounds(&self) -> usize {
         self.sequence.rounds()
-    }
-
-    fn combining(&self) -> usize {
-        0
     }
 
     fn is_root(&self, _message: usize) -> bool {

@@ -95,10 +95,6 @@ impl Plan for Broadcast<'_> {
         self.phases.rounds()
     }
 
-    fn combining(&self) -> usize {
-        0
-    }
-
     fn is_root(&self, _message: usize) -> bool {
         self.rank == self.schedules.root
     }

@@ -65,10 +65,6 @@ impl Plan for Census<'_> {
         1
     }
 
-    fn blocks(&self) -> usize {
-        1
-    }
-
     fn rounds(&self) -> usize {
         self.skips.q()
     }

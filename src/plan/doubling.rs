@@ -149,10 +149,6 @@ impl Plan for Doubling<'_> {
         rounds.map(|round| self.steps_of(round)).sum()
     }
 
-    fn combining(&self) -> usize {
-        0
-    }
-
     fn is_root(&self, message: usize) -> bool {
         self.rank == message
     }

@@ -83,16 +83,8 @@ impl Plan for Gather<'_> {
         self.processes()
     }
 
-    fn blocks(&self) -> usize {
-        1
-    }
-
     fn rounds(&self) -> usize {
         self.sequence.rounds()
-    }
-
-    fn combining(&self) -> usize {
-        0
     }
 
     fn is_root(&self, message: usize) -> bool {
@@ -149,16 +141,8 @@ impl Plan for Scatter<'_> {
         self.0.messages()
     }
 
-    fn blocks(&self) -> usize {
-        self.0.blocks()
-    }
-
     fn rounds(&self) -> usize {
         self.0.rounds()
-    }
-
-    fn combining(&self) -> usize {
-        0
     }
 
     fn is_root(&self, _message: usize) -> bool {

@@ -79,12 +79,16 @@ pub trait Plan {
     /// Number of messages: 1, or p.
     fn messages(&self) -> usize;
     /// Number of blocks per message, n.
-    fn blocks(&self) -> usize;
+    fn blocks(&self) -> usize {
+        1
+    }
     /// Number of rounds; 0 for a single process.
     fn rounds(&self) -> usize;
     /// In how many rounds, from the first on, what arrives is a partial result, which is combined
     /// with the own contribution. In the others it is final, and stored where the result belongs.
-    fn combining(&self) -> usize;
+    fn combining(&self) -> usize {
+        0
+    }
     /// Whether this process is where the result of `message` (or its data) lives: its root.
     fn is_root(&self, message: usize) -> bool;
     /// Appends the blocks that are sent in `round`, in wire order; returns the receiver.

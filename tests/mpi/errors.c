@@ -52,6 +52,7 @@ static void all_errors(MPI_Comm comm) {
 #ifdef OPEN_MPI
     EXPECT_ERROR(MPI_Reduce(data, out, -1, MPI_INT, MPI_SUM, 0, comm));
     EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, -1, MPI_INT, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, -1, MPI_INT, MPI_SUM, comm));
 #endif
     EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, 0, comm));
     EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_OP_NULL, 0, comm));
@@ -85,7 +86,6 @@ static void all_errors(MPI_Comm comm) {
     EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_DATATYPE_NULL, MPI_SUM, comm));
     EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, MPI_OP_NULL, comm));
     EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_DOUBLE, MPI_BAND, comm));
-    EXPECT_ERROR(MPI_Allreduce(data, out, -1, MPI_INT, MPI_SUM, comm));
 
     EXPECT_ERROR(MPI_Alltoall(data, 1000, MPI_INT, out, -1, MPI_INT, comm));
     EXPECT_ERROR(MPI_Alltoall(data, 1000, MPI_DATATYPE_NULL, out, 1000, MPI_INT, comm));
