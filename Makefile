@@ -18,14 +18,16 @@ static_libs = -lpthread -ldl -lm
 
 all: library cli
 
-# The bindings: mpi-sys's, but for SimGrid's SMPI our own.
-bindings = $(if $(filter smpi-%,$(mpi_id)),smpi,mpi)
+# The bindings: mpi-sys's, but for SimGrid's SMPI and the standard ABI of MPI our own.
+bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 
 # Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
-# and static library are made by one compilation, without an rlib, which would switch LTO off.
+# and static library are made by one compilation, without an rlib, which would switch LTO off. By its
+# name the dynamic linker knows a library that is preloaded from one that a program is linked with.
 library:
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
-	    --crate-type cdylib,staticlib --no-default-features --features $(bindings)
+	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
+	    -- -C link-arg=-Wl,-soname,libcirculant.so
 	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
 
 # The command-line program needs no MPI, so all MPIs share one.
@@ -48,9 +50,12 @@ install:
 	    fi; \
 	done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
-	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 755 $(build)/circulant $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/circulant.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 docs/man/circulant.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/man/circulant.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
 	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
@@ -61,7 +66,9 @@ install:
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/circulant $(DESTDIR)$(PREFIX)/include/circulant.h \
 	    $(DESTDIR)$(PREFIX)/lib/libcirculant.so $(DESTDIR)$(PREFIX)/lib/libcirculant.a \
-	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
+	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/circulant.1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man7/circulant.7
 	rm -rf $(DESTDIR)$(PREFIX)/lib/circulant
 
 test:

@@ -1,7 +1,8 @@
 //! Reads from the MPI's own header what mpi-sys does not bind: the handles and addresses that are
 //! constants there, and whether the large-count functions exist.
 //!
-//! For SimGrid's SMPI, whose header mpi-sys cannot read, also the declarations of the functions.
+//! For SimGrid's SMPI and the standard ABI of MPI, whose headers mpi-sys cannot read, also the
+//! declarations of the functions.
 //!
 //! Open MPI's handle constants are addresses of data symbols. Referring to them from the library
 //! would make it need libmpi at load time, in every process that it is preloaded into, so they are
@@ -76,26 +77,30 @@ const INTEGERS: &[&str] = &[
 /// How the header tells whose it is, the most specific first.
 const FAMILIES: &[(&str, &str)] = &[
     ("OMPI_MAJOR_VERSION", "Open MPI"),
-    ("I_MPI_VERSION", "Intel"),
+    ("I_MPI_VERSION", "Intel MPI"),
     ("MPICH_VERSION", "MPICH"),
     ("SMPI_H", "SMPI"),
+    ("MPI_ABI_VERSION", "the standard ABI of MPI"),
 ];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=MPICC");
-    println!("cargo::rustc-check-cfg=cfg(large_count, idup_with_info, smpi)");
+    println!("cargo::rustc-check-cfg=cfg(bindings, large_count, idup_with_info, smpi)");
     if env::var_os("CARGO_FEATURE_CLI").is_some() {
         compile_transcription();
     }
     let with = |feature| env::var_os(feature).is_some();
-    let smpi = with("CARGO_FEATURE_SMPI") && !with("CARGO_FEATURE_MPI");
-    if smpi {
-        println!("cargo::rustc-cfg=smpi");
+    let bindings = with("CARGO_FEATURE_BINDINGS") && !with("CARGO_FEATURE_MPI");
+    if bindings {
+        println!("cargo::rustc-cfg=bindings");
     } else if !with("CARGO_FEATURE_MPI") {
         return;
     }
     let header = preprocess();
+    if is_macro(&header, "SMPI_H") {
+        println!("cargo::rustc-cfg=smpi");
+    }
     if header.contains("PMPI_Bcast_c") {
         println!("cargo::rustc-cfg=large_count");
     }
@@ -104,14 +109,14 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("constants.rs"), constants(&header)).expect("OUT_DIR can be written");
-    #[cfg(feature = "smpi")]
-    if smpi {
+    #[cfg(feature = "bindings")]
+    if bindings {
         bind(&out.join("bindings.rs"));
     }
 }
 
 /// The declarations as mpi-sys makes them.
-#[cfg(feature = "smpi")]
+#[cfg(feature = "bindings")]
 fn bind(file: &std::path::Path) {
     let shown = std::process::Command::new(mpicc()).arg("-show").output();
     let shown = String::from_utf8(shown.expect("MPICC runs").stdout).expect("a command line");
@@ -120,7 +125,7 @@ fn bind(file: &std::path::Path) {
         .clang_args(
             shown
                 .split_whitespace()
-                .filter(|word| word.starts_with("-I")),
+                .filter(|word| word.starts_with("-I") || word.starts_with("-D")),
         )
         .allowlist_item("P?MPI_.*")
         .new_type_alias("MPI_(Comm|Datatype|Errhandler|Group|Info|Op|Request)")
@@ -201,9 +206,14 @@ fn constants(header: &str) -> String {
     );
     let (_, family) = FAMILIES
         .iter()
-        .find(|(macro_name, _)| expansion(header, macro_name) != *macro_name)
+        .find(|(name, _)| is_macro(header, name))
         .unwrap_or(&("", "unknown"));
     text + &format!("/// Whose header this was built with.\npub const FAMILY: &str = {family:?};\n")
+}
+
+/// Whether the header defines the macro `name`.
+fn is_macro(header: &str, name: &str) -> bool {
+    expansion(header, name) != name
 }
 
 /// What the preprocessor made of constant `name`.
@@ -217,7 +227,7 @@ fn expansion<'a>(header: &'a str, name: &str) -> &'a str {
 }
 
 /// An expansion as a Rust expression: the name of a data symbol, of a variable or of a function, or
-/// a number.
+/// a number, which an enumeration may give.
 fn source(header: &str, expansion: &str) -> Option<String> {
     if let Some((_, symbol)) = expansion.split_once('&') {
         let name = symbol.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
@@ -229,6 +239,12 @@ fn source(header: &str, expansion: &str) -> Option<String> {
     if !expansion.is_empty() && header.contains(&format!(" {expansion};")) {
         return Some(format!("Source::Variable(c\"{expansion}\")"));
     }
+    let declarations = header.split("circulant_constant").next()?;
+    let enumerator = declarations.split_once(&format!(" {expansion} = "));
+    let expansion = match enumerator.filter(|_| !expansion.is_empty()) {
+        Some((_, value)) => value.split([',', '}']).next()?.trim(),
+        None => expansion,
+    };
     let bare = expansion.replace(['(', ')'], " ");
     let number = bare.split_whitespace().next_back()?;
     let value = match number.strip_prefix("0x") {

@@ -21,6 +21,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "native.h"
+
 /* Calls of one operation that ran as circulant, in this process. Absent without the library. */
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
@@ -75,7 +77,7 @@ static void find_hosts(void)
     int length;
     MPI_Get_processor_name(name, &length);
     char(*names)[MPI_MAX_PROCESSOR_NAME] = allocate((size_t)ranks * sizeof *names);
-    PMPI_Allgather(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, MPI_COMM_WORLD);
+    native(PMPI_Allgather)(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, MPI_COMM_WORLD);
     far_rank = ranks > 1 ? 1 : 0;
     host_of = allocate((size_t)ranks * sizeof(int));
     for (int r = 0; r < ranks; r++) {
@@ -105,7 +107,7 @@ static double median(const double *sorted, int n)
 static double combined(double value, MPI_Op op)
 {
     double result;
-    PMPI_Allreduce(&value, &result, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
+    native(PMPI_Allreduce)(&value, &result, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
     return result;
 }
 
@@ -159,60 +161,60 @@ static const char *const variant_names[VARIANTS] = {"native", "circulant"};
 
 static void bcast(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Bcast : MPI_Bcast)(c->out, c->total, datatype, c->root, MPI_COMM_WORLD);
+    (v == NATIVE ? native(PMPI_Bcast) : MPI_Bcast)(c->out, c->total, datatype, c->root, MPI_COMM_WORLD);
 }
 
 static void reduce(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Reduce : MPI_Reduce)(c->in, c->out, c->total, datatype, MPI_SUM, c->root,
+    (v == NATIVE ? native(PMPI_Reduce) : MPI_Reduce)(c->in, c->out, c->total, datatype, MPI_SUM, c->root,
                                              MPI_COMM_WORLD);
 }
 
 static void allgather(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Allgather : MPI_Allgather)(c->in, c->counts[rank], datatype, c->out,
+    (v == NATIVE ? native(PMPI_Allgather) : MPI_Allgather)(c->in, c->counts[rank], datatype, c->out,
                                                    c->counts[rank], datatype, MPI_COMM_WORLD);
 }
 
 static void allgatherv(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Allgatherv : MPI_Allgatherv)(c->in, c->counts[rank], datatype, c->out, c->counts,
+    (v == NATIVE ? native(PMPI_Allgatherv) : MPI_Allgatherv)(c->in, c->counts[rank], datatype, c->out, c->counts,
                                                      c->displacements, datatype, MPI_COMM_WORLD);
 }
 
 static void reduce_scatter_block(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Reduce_scatter_block : MPI_Reduce_scatter_block)(
+    (v == NATIVE ? native(PMPI_Reduce_scatter_block) : MPI_Reduce_scatter_block)(
         c->in, c->out, c->counts[rank], datatype, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void reduce_scatter(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Reduce_scatter : MPI_Reduce_scatter)(c->in, c->out, c->counts, datatype, MPI_SUM,
+    (v == NATIVE ? native(PMPI_Reduce_scatter) : MPI_Reduce_scatter)(c->in, c->out, c->counts, datatype, MPI_SUM,
                                                              MPI_COMM_WORLD);
 }
 
 static void alltoall(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Alltoall : MPI_Alltoall)(c->in, c->counts[rank], datatype, c->out, c->counts[rank],
+    (v == NATIVE ? native(PMPI_Alltoall) : MPI_Alltoall)(c->in, c->counts[rank], datatype, c->out, c->counts[rank],
                                                  datatype, MPI_COMM_WORLD);
 }
 
 static void gather(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Gather : MPI_Gather)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
+    (v == NATIVE ? native(PMPI_Gather) : MPI_Gather)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
                                              c->root, MPI_COMM_WORLD);
 }
 
 static void scatter(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Scatter : MPI_Scatter)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
+    (v == NATIVE ? native(PMPI_Scatter) : MPI_Scatter)(c->in, c->counts[rank], datatype, c->out, c->counts[rank], datatype,
                                                c->root, MPI_COMM_WORLD);
 }
 
 static void allreduce(const struct call *c, enum variant v)
 {
-    (v == NATIVE ? PMPI_Allreduce : MPI_Allreduce)(c->in, c->out, c->total, datatype, MPI_SUM, MPI_COMM_WORLD);
+    (v == NATIVE ? native(PMPI_Allreduce) : MPI_Allreduce)(c->in, c->out, c->total, datatype, MPI_SUM, MPI_COMM_WORLD);
 }
 
 /* What the operation does with the data, which decides what is filled in and expected. */

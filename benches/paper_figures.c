@@ -17,12 +17,15 @@
  * share the statics, the counter too, so the program has none that change, and works on a
  * communicator that is an object of each rank's own, which MPI_COMM_WORLD is not.
  */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "native.h"
 
 /* Calls of one operation that ran as circulant, by this rank. */
 extern unsigned long long circulant_calls(const char *operation);
@@ -49,57 +52,57 @@ struct problem {
 
 static void bcast(const struct problem *p, int native)
 {
-    (native ? PMPI_Bcast : MPI_Bcast)(p->out, p->total, MPI_INT, 0, p->comm);
+    (native ? native(PMPI_Bcast) : MPI_Bcast)(p->out, p->total, MPI_INT, 0, p->comm);
 }
 
 static void reduce(const struct problem *p, int native)
 {
-    (native ? PMPI_Reduce : MPI_Reduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, 0, p->comm);
+    (native ? native(PMPI_Reduce) : MPI_Reduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, 0, p->comm);
 }
 
 static void allgather(const struct problem *p, int native)
 {
-    (native ? PMPI_Allgather : MPI_Allgather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
+    (native ? native(PMPI_Allgather) : MPI_Allgather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
                                               p->comm);
 }
 
 static void allgatherv(const struct problem *p, int native)
 {
-    (native ? PMPI_Allgatherv : MPI_Allgatherv)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts, p->displacements,
+    (native ? native(PMPI_Allgatherv) : MPI_Allgatherv)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts, p->displacements,
                                                 MPI_INT, p->comm);
 }
 
 static void reduce_scatter_block(const struct problem *p, int native)
 {
-    (native ? PMPI_Reduce_scatter_block : MPI_Reduce_scatter_block)(p->in, p->out, p->counts[p->rank], MPI_INT, MPI_SUM,
+    (native ? native(PMPI_Reduce_scatter_block) : MPI_Reduce_scatter_block)(p->in, p->out, p->counts[p->rank], MPI_INT, MPI_SUM,
                                                                     p->comm);
 }
 
 static void reduce_scatter(const struct problem *p, int native)
 {
-    (native ? PMPI_Reduce_scatter : MPI_Reduce_scatter)(p->in, p->out, p->counts, MPI_INT, MPI_SUM, p->comm);
+    (native ? native(PMPI_Reduce_scatter) : MPI_Reduce_scatter)(p->in, p->out, p->counts, MPI_INT, MPI_SUM, p->comm);
 }
 
 static void allreduce(const struct problem *p, int native)
 {
-    (native ? PMPI_Allreduce : MPI_Allreduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, p->comm);
+    (native ? native(PMPI_Allreduce) : MPI_Allreduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, p->comm);
 }
 
 static void alltoall(const struct problem *p, int native)
 {
-    (native ? PMPI_Alltoall : MPI_Alltoall)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
+    (native ? native(PMPI_Alltoall) : MPI_Alltoall)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
                                             p->comm);
 }
 
 static void gather(const struct problem *p, int native)
 {
-    (native ? PMPI_Gather : MPI_Gather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+    (native ? native(PMPI_Gather) : MPI_Gather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
                                         p->comm);
 }
 
 static void scatter(const struct problem *p, int native)
 {
-    (native ? PMPI_Scatter : MPI_Scatter)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+    (native ? native(PMPI_Scatter) : MPI_Scatter)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
                                           p->comm);
 }
 
@@ -244,7 +247,7 @@ static void *own(size_t size)
 /* Rank 0's memory for all, who write the same to it. */
 static void *common(const struct problem *p, void *memory)
 {
-    PMPI_Bcast(&memory, sizeof memory, MPI_BYTE, 0, p->comm);
+    native(PMPI_Bcast)(&memory, sizeof memory, MPI_BYTE, 0, p->comm);
     return memory;
 }
 
@@ -265,7 +268,7 @@ static void reserve(struct problem *p, size_t bytes, int shared)
 static double largest(const struct problem *p, double value)
 {
     double result;
-    PMPI_Allreduce(&value, &result, 1, MPI_DOUBLE, MPI_MAX, p->comm);
+    native(PMPI_Allreduce)(&value, &result, 1, MPI_DOUBLE, MPI_MAX, p->comm);
     return result;
 }
 

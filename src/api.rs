@@ -12,8 +12,9 @@ pub extern "C" fn circulant_version() -> *const c_char {
 }
 
 /// How many calls of an operation this process has run as circulant so far. The operation is named
-/// as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block" or
-/// "reduce_scatter"; any other name, or a null pointer, gives 0.
+/// as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block",
+/// "reduce_scatter", "allreduce", "alltoall", "gather" or "scatter"; any other name, or a null pointer,
+/// gives 0.
 ///
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.

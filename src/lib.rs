@@ -9,6 +9,7 @@
 //! | [`engine`] | the one executor of plans | no | forbidden |
 //! | [`simulate`] | a transport with p ranks in memory, for checks and counts | no | forbidden |
 //! | [`select`] | settings, and the choice of algorithm and block count | no | forbidden |
+//! | [`launcher`] | what a job's launcher says in the environment | no | forbidden |
 //! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
 //! | `mpi` | the only place that calls `PMPI_*` | yes | yes |
 //! | `communicator` | per-communicator state behind a keyval attribute | yes | no |
@@ -17,6 +18,7 @@
 //! | `api` | our own C functions, the only ones in `include/circulant.h` | no | yes |
 
 pub mod engine;
+pub mod launcher;
 pub mod plan;
 pub mod report;
 pub mod schedule;
@@ -24,13 +26,13 @@ pub mod select;
 pub mod simulate;
 pub mod transport;
 
-#[cfg(any(feature = "mpi", feature = "smpi"))]
+#[cfg(any(feature = "mpi", feature = "bindings"))]
 pub mod api;
-#[cfg(any(feature = "mpi", feature = "smpi"))]
+#[cfg(any(feature = "mpi", feature = "bindings"))]
 mod collective;
-#[cfg(any(feature = "mpi", feature = "smpi"))]
+#[cfg(any(feature = "mpi", feature = "bindings"))]
 mod communicator;
-#[cfg(any(feature = "mpi", feature = "smpi"))]
+#[cfg(any(feature = "mpi", feature = "bindings"))]
 mod interpose;
-#[cfg(any(feature = "mpi", feature = "smpi"))]
+#[cfg(any(feature = "mpi", feature = "bindings"))]
 mod mpi;

@@ -67,7 +67,8 @@ fn the_defaults_are_the_documented_ones() {
         pacing: Pacing::Auto,
         scratch_max: 67_108_864,
         roots: 16,
-        communicators: 512,
+        communicators: 32,
+        gpu: true,
         trace: false,
         verbose: false,
         operations: [OperationSettings {
@@ -89,6 +90,7 @@ fn good_values_of_the_general_variables() {
         ("DISABLE=1", |s| s.disable = true),
         ("DISABLE=0", |_| ()),
         ("FORCE=1", |s| s.force = true),
+        ("GPU=0", |s| s.gpu = false),
         ("TRACE=1", |s| s.trace = true),
         ("VERBOSE=1", |s| s.verbose = true),
         ("MIN_BYTES=0", |s| s.min_bytes = 0),

@@ -1,4 +1,4 @@
-//! The command-line program. It needs no MPI.
+//! The command-line program. It is built without an MPI.
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
@@ -6,10 +6,18 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
+#[path = "circulant/builds.rs"]
+mod builds;
 #[path = "circulant/clock.rs"]
 mod clock;
+#[path = "circulant/info.rs"]
+mod info;
 #[path = "circulant/markdown.rs"]
 mod markdown;
+#[path = "circulant/program.rs"]
+mod program;
+#[path = "circulant/run.rs"]
+mod run;
 #[path = "circulant/schedule.rs"]
 mod schedule;
 #[path = "circulant/sweep.rs"]
@@ -33,6 +41,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a program under the library: mpirun -n 16 circulant run ./app
+    Run(run::Arguments),
+    /// Show the installed builds of the library and the settings in force
+    Info(info::Arguments),
     /// Print receive and send schedules, as the paper's tables do, or time their computation
     Schedule(schedule::Arguments),
     /// Check the schedules of all processes, for every number of processes in a range
@@ -41,6 +53,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };

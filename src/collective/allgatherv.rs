@@ -1,7 +1,7 @@
 //! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message; or,
 //! with one block, an allgather in as few rounds, of consecutive blocks.
 
-use super::{count, done, layout, product, size};
+use super::{begin_alike, count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
@@ -56,11 +56,18 @@ pub(super) fn gather(
     let receive_type = layout(call.receive_type, call.receive)?;
     let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
     let source = source(call, own_length)?;
-    state.serve(|service| {
-        service.check(&receive_type)?;
-        source
-            .iter()
-            .try_for_each(|(_, datatype)| service.check(datatype))?;
+    // With displacements, the data need not begin at the buffer.
+    let first = (0..state.size()).find(|&rank| call.counts.at(rank) > 0);
+    let first = first.map_or(0, |rank| call.displacements.at(rank) as isize);
+    let received = (receive_type.element(call.receive, first), receive_type);
+    let data = [received, source.unwrap_or(received)];
+    let home = call.displacements.at(state.rank()) as isize;
+    let home = (receive_type.element(call.receive, home), receive_type);
+    if source.is_some_and(|source| begin_alike(source, home)) {
+        // Input on top of its result, without MPI_IN_PLACE, is the MPI library's to judge.
+        return Err(Stop::Native(Reason::Arguments));
+    }
+    state.serve(&data, |service| {
         let Service {
             rank,
             private,

@@ -63,8 +63,8 @@ pub fn allreduce(state: &State, call: Allreduce, work: &mut Work) -> Result<(), 
         commutative,
     };
     let is_small = bytes <= state.census_max() && operator.is_exact_on(&datatype);
-    state.serve(|service| {
-        service.check(&datatype)?;
+    let data = [(input, datatype), (call.receive, datatype)];
+    state.serve(&data, |service| {
         service
             .judgements
             .check(operator, &datatype, &service.private)?;

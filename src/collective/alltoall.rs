@@ -1,6 +1,6 @@
 //! MPI_Alltoall: the exchange in few rounds, from and to the program's buffers through slots.
 
-use super::{count, done, layout, product, size, source};
+use super::{begin_alike, count, done, layout, product, size, source};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, MPI_Datatype, Slots};
@@ -36,14 +36,15 @@ pub fn alltoall(state: &State, call: Alltoall, work: &mut Work) -> Result<(), St
     let (send, send_type) = if call.send.is_in_place() {
         (call.receive, receive_type)
     } else {
-        if product(count(call.send_count)?, size(call.send_type)?)? != length {
+        let fits = product(count(call.send_count)?, size(call.send_type)?)? == length;
+        let send_type = layout(call.send_type, call.send)?;
+        if !fits || begin_alike((call.send, send_type), (call.receive, receive_type)) {
             return Err(Stop::Native(Reason::Arguments));
         }
-        (call.send, layout(call.send_type, call.send)?)
+        (call.send, send_type)
     };
-    state.serve(|service| {
-        service.check(&receive_type)?;
-        service.check(&send_type)?;
+    let data = [(send, send_type), (call.receive, receive_type)];
+    state.serve(&data, |service| {
         let Service {
             rank,
             private,

@@ -31,8 +31,7 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
     work.bytes = bytes as u64;
     let blocks = state.blocks(Operation::Bcast, bytes, bytes)?.min(bytes);
     let datatype = layout(call.datatype, call.buffer)?;
-    state.serve(|service| {
-        service.check(&datatype)?;
+    state.serve(&[(call.buffer, datatype)], |service| {
         let Service {
             rank,
             private,

@@ -23,6 +23,7 @@ mod scatter;
 mod tree;
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub use allgather::{Allgather, allgather};
@@ -46,6 +47,15 @@ use crate::report::{self, Outcome, Trace, Work};
 use crate::schedule::Sequence;
 use crate::select::{Operation, Reason};
 
+/// Set while the program has switched circulant off.
+static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Switches circulant on or off: for this process, of which MPI_Pcontrol demands, as of the ranks of a
+/// collective call, that the others do the same between the same calls.
+pub fn switch(on: bool) {
+    SWITCHED_OFF.store(!on, Ordering::Relaxed);
+}
+
 /// Tries a call of `operation` on `communicator` (with that `root`, where it has one); where it is
 /// not ours, `native` runs it. Returns MPI's error code.
 pub fn run(
@@ -61,7 +71,12 @@ pub fn run(
     let observes = process().observes;
     let start = observes.then(Instant::now);
     let mut work = Work::default();
-    let (outcome, code) = match attempt(state, &mut work) {
+    let attempted = if SWITCHED_OFF.load(Ordering::Relaxed) {
+        Err(Stop::Native(Reason::SwitchedOff))
+    } else {
+        attempt(state, &mut work)
+    };
+    let (outcome, code) = match attempted {
         Ok(()) => (Outcome::Circulant, SUCCESS),
         Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
         Err(Stop::Failed(error)) => {
@@ -143,6 +158,13 @@ fn combined_input(send: Buffer, receive: Buffer) -> Result<Buffer, Stop> {
     } else {
         Ok(send)
     }
+}
+
+/// Whether data begins where other data does. Buffers alone do not say so: absolute datatypes have the
+/// same one, MPI_BOTTOM, for all data.
+fn begin_alike(one: (Buffer, Datatype), other: (Buffer, Datatype)) -> bool {
+    let first = |(buffer, datatype): (Buffer, Datatype)| buffer.offset(datatype.true_lower());
+    first(one) == first(other)
 }
 
 /// Elements at `elements` of the program, with what is to be known to pack or unpack them.

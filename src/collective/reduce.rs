@@ -38,11 +38,14 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
     let blocks = state.blocks(Operation::Reduce, bytes, bytes)?.min(count);
     let input = input(&call, state.rank() == root)?;
     let datatype = combined_layout(call.datatype, input)?;
-    if state.rank() == root {
+    let result = if state.rank() == root {
         layout(call.datatype, call.receive)?;
-    }
-    state.serve(|service| {
-        service.check(&datatype)?;
+        call.receive
+    } else {
+        input
+    };
+    let data = [(input, datatype), (result, datatype)];
+    state.serve(&data, |service| {
         service
             .judgements
             .check(operator, &datatype, &service.private)?;

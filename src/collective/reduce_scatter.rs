@@ -64,11 +64,14 @@ pub(super) fn scatter(
         call.send
     };
     let datatype = combined_layout(call.datatype, input)?;
-    if receives {
+    let result = if receives {
         layout(call.datatype, call.receive)?;
-    }
-    state.serve(|service| {
-        service.check(&datatype)?;
+        call.receive
+    } else {
+        input
+    };
+    let data = [(input, datatype), (result, datatype)];
+    state.serve(&data, |service| {
         service
             .judgements
             .check(operator, &datatype, &service.private)?;

@@ -97,11 +97,8 @@ pub(super) fn pass(
         None => Ok(None),
     };
     let (whole, part) = (laid_out(whole)?, laid_out(part)?);
-    state.serve(|service| {
-        whole
-            .iter()
-            .chain(&part)
-            .try_for_each(|(_, datatype)| service.check(datatype))?;
+    let one = whole.or(part).ok_or(Stop::Native(Reason::Arguments))?;
+    state.serve(&[one, part.unwrap_or(one)], |service| {
         let Service {
             rank,
             private,

@@ -17,7 +17,7 @@ pub use service::{Lists, Service};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use crate::mpi::{self, Communicator, Error};
+use crate::mpi::{self, Buffer, Communicator, Datatype, Error};
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
 use crate::select::{self, Call, Choice, Operation, Reason, Settings};
@@ -244,8 +244,13 @@ impl State {
         Ok(*self.nodes.get_or_init(|| hashes.len()))
     }
 
-    /// Runs `call` with this communicator's service, which is made if need be (collective).
-    pub fn serve<R>(&self, call: impl FnOnce(&mut Service) -> Result<R, Stop>) -> Result<R, Stop> {
+    /// Runs `call` on `data`, the elements of this process, with this communicator's service, which is
+    /// made if need be (collective).
+    pub fn serve<R>(
+        &self,
+        data: &[(Buffer, Datatype)],
+        call: impl FnOnce(&mut Service) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
         let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
         let mut service = match slot {
             Slot::Ready(service) => service,
@@ -257,14 +262,12 @@ impl State {
                 .communicator
                 .private_twin(self.settings.communicators)?
             {
-                Some(private) => {
-                    Box::new(Service::new(self.rank, self.size, &self.settings, private))
-                }
+                Some(private) => Box::new(Service::new(self.rank, &self.settings, private)?),
                 None => return Err(self.refuse(Reason::NoCommunicator)),
             },
             Slot::Refused(reason) => return Err(self.refuse(reason)),
         };
-        let result = call(&mut service);
+        let result = service.check(data).and_then(|()| call(&mut service));
         if let Err(Stop::Failed(_)) = result {
             // Sends may be under way from its memory, so it is neither used again nor freed.
             std::mem::forget(service);

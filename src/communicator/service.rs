@@ -1,7 +1,9 @@
 //! What serves the calls on one communicator: made once, reused by every call.
 
 use crate::engine::{self, Engine, Workspace};
-use crate::mpi::{Datatype, Layout, Memory, Message, Operator, PointToPoint, Private};
+use crate::mpi::{
+    Buffer, Datatype, Layout, Memory, Message, Operator, PointToPoint, Private, device,
+};
 use crate::plan::{Piece, Plan, Routes, Schedules};
 use crate::schedule::{Sequence, Skips, Table};
 use crate::select::{Pacing, Reason, Settings};
@@ -16,6 +18,8 @@ pub struct Service {
     pub rank: usize,
     /// The private communicator.
     pub private: Private,
+    /// Agreed: whether a process may have buffers in the memory of a device.
+    devices: bool,
     /// The skips for p processes.
     pub skips: Skips,
     /// The skips of the algorithms with one block.
@@ -37,10 +41,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// For process `rank` of `size`, on the private communicator.
-    pub fn new(rank: usize, size: usize, settings: &Settings, private: Private) -> Service {
-        Service {
+    /// For process `rank`, on the private communicator. Collective.
+    pub fn new(rank: usize, settings: &Settings, private: Private) -> Result<Service, Stop> {
+        let communicator = private.communicator();
+        let size = communicator.size()?;
+        let devices = settings.gpu && !communicator.all_agree(!device::may_be_used())?;
+        Ok(Service {
             rank,
+            devices,
             private,
             skips: Skips::new(size),
             sequence: Sequence::of_rule(settings.skips, size),
@@ -54,17 +62,24 @@ impl Service {
             run: Run::new(settings),
             lists: Lists::default(),
             judgements: Judgements::default(),
-        }
+        })
     }
 
-    /// Leaves a call to MPI if its datatype is not committed.
-    pub fn check(&self, datatype: &Datatype) -> Result<(), Stop> {
-        let committed = datatype.is_committed(&self.private);
-        if committed {
-            Ok(())
-        } else {
-            Err(Stop::Native(Reason::Arguments))
+    /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of a
+    /// device, on any process. Collective where that may be.
+    pub(super) fn check(&self, data: &[(Buffer, Datatype)]) -> Result<(), Stop> {
+        for (index, (_, datatype)) in data.iter().enumerate() {
+            let seen = data[..index].iter().any(|(_, earlier)| earlier == datatype);
+            if !seen && !datatype.is_committed(&self.private) {
+                return Err(Stop::Native(Reason::Arguments));
+            }
         }
+        let on_device = |(buffer, datatype): &(_, _)| device::holds(*buffer, datatype);
+        let on_host = || !data.iter().any(on_device);
+        if self.devices && !self.private.communicator().all_agree(on_host())? {
+            return Err(Stop::Native(Reason::DeviceMemory));
+        }
+        Ok(())
     }
 }
 

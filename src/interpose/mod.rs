@@ -3,6 +3,13 @@
 //! Each exported function does three things: it names the MPI library's own function with the
 //! arguments as they came, describes the call to [`collective`](crate::collective), and returns
 //! what that says.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `table` | the exported functions |
+//! | `onward` | the way past circulant: other tools, and another MPI than that it was built for |
+//! | `boundary` | what no panic crosses |
 
 mod boundary;
+mod onward;
 mod table;

@@ -6,6 +6,7 @@
 //! | `communicator` | a communicator: who is in it, agreement between its processes, private twin |
 //! | `attribute` | our state behind a communicator's attribute, and the hook at the end of MPI |
 //! | `counts` | arrays of counts and displacements, narrow or wide |
+//! | `device` | which buffers are in the memory of a device |
 //! | `datatype` | a datatype: sizes, layout, packing |
 //! | `operator` | an operator: what it may be applied to |
 //! | `transport` | the engine's transport over point-to-point messages |
@@ -24,6 +25,7 @@ mod attribute;
 mod communicator;
 mod counts;
 mod datatype;
+pub mod device;
 mod elements;
 mod native;
 mod operator;
@@ -40,7 +42,7 @@ pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
 pub use elements::{Elements, Layout};
-pub use native::native;
+pub use native::{function, is_another, library, native, object_of};
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;

@@ -6,6 +6,12 @@
 //! library with it, must not have symbols that cannot be resolved, and must find MPI wherever the
 //! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL).
 //! The types are the header's ([`super::sys`]), and each signature is checked against its declaration.
+//!
+//! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI library's
+//! own object and not in the global scope, where ours may come first.
+//!
+//! A process may have another MPI than the one that this library was built for. Then nothing here is of
+//! any use, and calls are passed on as they are (`interpose/onward.rs`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -38,7 +44,8 @@ mod source {
     include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
-pub use source::FAMILY;
+use crate::launcher;
+use source::FAMILY;
 
 macro_rules! natives {
     ($($(#[$condition:meta])* $name:ident($($argument:ty),*);)*) => {
@@ -261,7 +268,7 @@ constants! {
     proc_null: Integer = PROC_NULL;
 }
 
-/// The MPI library of this process.
+/// The MPI library of this process, where it is the one that this library was built for.
 pub struct Native {
     /// Its functions.
     pub functions: Functions,
@@ -273,19 +280,65 @@ pub struct Native {
     pub version: String,
 }
 
+struct Found {
+    scope: Scope,
+    /// None where it is another MPI than this library was built for.
+    native: Option<Native>,
+}
+
 // SAFETY: written once, then only read; the handles among the constants are MPI's own predefined
-// ones, which any thread may use.
-unsafe impl Send for Native {}
+// ones, which any thread may use, and so are the dynamic linker's.
+unsafe impl Send for Found {}
 // SAFETY: as above.
-unsafe impl Sync for Native {}
+unsafe impl Sync for Found {}
 
-static NATIVE: OnceCell<Native> = OnceCell::new();
+static FOUND: OnceCell<Found> = OnceCell::new();
 
-/// The MPI library of this process. The program has called it, so it is there; where it is not
-/// the one that this library was built for, there is nothing that a call could be passed on to,
-/// and the process ends with a line that says so.
+/// The MPI library of this process. The program has called it, so it is there; where it is not, or not
+/// the one that this library was built for ([`is_another`] has been asked before), the process ends
+/// with a line that says so.
 pub fn native() -> &'static Native {
-    NATIVE.get_or_init(|| Native::find().unwrap_or_else(|complaint| end_process(&complaint)))
+    match &found().native {
+        Some(native) => native,
+        None => end_process("another MPI was used as if it were the one that it was built for"),
+    }
+}
+
+/// Whether the MPI library of this process is another than this library was built for.
+pub fn is_another() -> bool {
+    found().native.is_none()
+}
+
+/// The MPI library's function of this name, whichever MPI it is.
+pub fn function(name: &CStr) -> Option<*mut c_void> {
+    found().scope.find(name)
+}
+
+/// The object that holds the MPI library.
+pub fn library() -> Option<Object> {
+    found().scope.object
+}
+
+fn found() -> &'static Found {
+    FOUND.get_or_init(|| match Scope::of_process() {
+        Some(scope) => Found {
+            native: Native::find(&scope)
+                .map_err(|complaint| stand_back(&complaint))
+                .ok(),
+            scope,
+        },
+        None => end_process(&format!(
+            "no MPI library found in this process (built for {FAMILY})"
+        )),
+    })
+}
+
+/// Says once in a job that there is nothing to do; by the launcher's word for rank 0, since an MPI
+/// whose handles are not known cannot be asked.
+fn stand_back(complaint: &str) {
+    if launcher::is_first() {
+        crate::report::say(&format!("circulant: {complaint}; all calls go to it"));
+    }
 }
 
 fn end_process(complaint: &str) -> ! {
@@ -296,22 +349,17 @@ fn end_process(complaint: &str) -> ! {
 }
 
 impl Native {
-    fn find() -> Result<Native, String> {
-        let scope = Scope::of_process()
-            .ok_or_else(|| format!("no MPI library found in this process (built for {FAMILY})"))?;
+    fn find(scope: &Scope) -> Result<Native, String> {
         let version = scope.version();
-        let complaint = |missing: &str| {
-            format!("built for {FAMILY}, but this process uses {version} (no {missing} there)")
-        };
-        let family_differs = version.contains("Open MPI") != (FAMILY == "Open MPI");
-        if family_differs {
-            return Err(format!(
-                "built for {FAMILY}, but this process uses {version}"
-            ));
+        let built_for = format!("built for {FAMILY}, but this process uses");
+        let family = scope.family(&version);
+        if family != FAMILY {
+            return Err(format!("{built_for} {family} ({version})"));
         }
+        let complaint = |missing: &str| format!("{built_for} {version} (no {missing} there)");
         Ok(Native {
-            functions: Functions::find(&scope).map_err(complaint)?,
-            constants: Constants::find(&scope).map_err(complaint)?,
+            functions: Functions::find(scope).map_err(complaint)?,
+            constants: Constants::find(scope).map_err(complaint)?,
             integers: source::INTEGERS
                 .iter()
                 .filter_map(|integer| scope.value(integer))
@@ -322,39 +370,92 @@ impl Native {
     }
 }
 
+/// An object of the process: an executable or a shared library, by the address where it begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Object(usize);
+
+/// The object that holds a function, if the dynamic linker knows it.
+pub fn object_of(function: *mut c_void) -> Option<Object> {
+    described(function).map(|info| Object(info.dli_fbase.addr()))
+}
+
+fn described(function: *mut c_void) -> Option<libc::Dl_info> {
+    let mut info = std::mem::MaybeUninit::uninit();
+    // SAFETY: any address may be asked for; writes the record where it knows the address.
+    let known = unsafe { libc::dladdr(function, info.as_mut_ptr()) } != 0;
+    // SAFETY: written by the successful call.
+    known.then(|| unsafe { info.assume_init() })
+}
+
+/// A function that every MPI since 3.0 has, and that circulant does not export.
+const MARK: &CStr = c"PMPI_Get_library_version";
+
 /// Where the symbols of the MPI library are looked up.
-struct Scope(*mut c_void);
+struct Scope {
+    /// The dynamic linker's.
+    handle: *mut c_void,
+    object: Option<Object>,
+    /// The file's name, without folders.
+    file: String,
+}
 
 impl Scope {
-    /// The global scope if MPI is in it, else the loaded object that defines `PMPI_Init`.
+    /// The object that has the mark: in the global scope, or else any that is loaded.
     fn of_process() -> Option<Scope> {
-        let global = Scope(libc::RTLD_DEFAULT);
-        if global.find(c"PMPI_Init").is_some() {
-            return Some(global);
-        }
-        loaded_objects().iter().find_map(|name| {
-            // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
-            let handle =
-                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-            let scope = Scope(handle);
-            (!handle.is_null() && scope.find(c"PMPI_Init").is_some()).then_some(scope)
+        let mark = find_in(libc::RTLD_DEFAULT, MARK).or_else(|| {
+            loaded_objects().iter().find_map(|name| {
+                let handle = loaded(name)?;
+                find_in(handle, MARK)
+            })
+        })?;
+        let info = described(mark)?;
+        // SAFETY: the name of an object that was found is a string.
+        let name = unsafe { CStr::from_ptr(info.dli_fname) };
+        let path = name.to_string_lossy();
+        Some(Scope {
+            // An executable that has MPI linked in is not found by its name; what comes after
+            // circulant in the global scope is then the best there is.
+            handle: loaded(name).unwrap_or(libc::RTLD_NEXT),
+            object: object_of(mark),
+            file: path.rsplit('/').next().unwrap_or_default().to_owned(),
         })
     }
 
+    /// Whose MPI it is, by the names that build.rs has for headers.
+    fn family(&self, version: &str) -> &'static str {
+        let says = |word| version.contains(word);
+        if self.file.starts_with("libmpi_abi") {
+            "the standard ABI of MPI"
+        } else if self.find(c"ompi_mpi_comm_world").is_some() {
+            // Its derivatives have other names.
+            "Open MPI"
+        } else if says("Intel") {
+            "Intel MPI"
+        } else if says("SMPI") {
+            "SMPI"
+        } else {
+            // Cray's, MVAPICH and others are built from it, and have its handles.
+            "MPICH"
+        }
+    }
+
     fn find(&self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: `name` ends in NUL, and the handle is RTLD_DEFAULT or one that dlopen gave and
-        // that is never closed.
-        let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        (!address.is_null()).then_some(address)
+        find_in(self.handle, name)
+    }
+
+    /// An object, which is where the global scope says if it is in that: an executable may hold a copy,
+    /// which the MPI library uses then, too.
+    fn data(&self, name: &CStr) -> Option<*mut c_void> {
+        find_in(libc::RTLD_DEFAULT, name).or_else(|| self.find(name))
     }
 
     fn value(&self, source: &Source) -> Option<i64> {
         match source {
-            Source::Symbol(name) => self.find(name).map(|address| address as i64),
+            Source::Symbol(name) => self.data(name).map(|address| address as i64),
             #[cfg(smpi)]
             // SAFETY: mpi.h declares a variable of this name that holds a pointer.
             Source::Variable(name) => self
-                .find(name)
+                .data(name)
                 .map(|address| unsafe { *address.cast::<*mut c_void>() } as i64),
             #[cfg(smpi)]
             Source::Function(name) => self.find(name).map(|address| {
@@ -387,6 +488,20 @@ impl Scope {
         let line = text.split(['\n', ',']).next().unwrap_or_default();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+}
+
+pub(super) fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and that
+    // is never closed.
+    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// A handle of an object that is loaded already.
+pub(super) fn loaded(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+    (!handle.is_null()).then_some(handle)
 }
 
 /// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of

@@ -86,6 +86,10 @@ pub enum Reason {
     Arguments,
     /// There is nothing to transfer.
     Empty,
+    /// The program has called `MPI_Pcontrol(0)`.
+    SwitchedOff,
+    /// A buffer is in the memory of a device.
+    DeviceMemory,
 }
 
 impl Reason {
@@ -93,7 +97,7 @@ impl Reason {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of the discriminants.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 15] = [
         Reason::Disabled,
         Reason::Chosen,
         Reason::OneProcess,
@@ -107,6 +111,8 @@ impl Reason {
         Reason::Memory,
         Reason::Arguments,
         Reason::Empty,
+        Reason::SwitchedOff,
+        Reason::DeviceMemory,
     ];
 
     /// The name in reports and trace lines.
@@ -125,6 +131,8 @@ impl Reason {
             Reason::Memory => "memory",
             Reason::Arguments => "arguments",
             Reason::Empty => "empty",
+            Reason::SwitchedOff => "switched_off",
+            Reason::DeviceMemory => "device_memory",
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct Settings {
     /// The most private communicators that a process has at once: MPICH has about 2,000
     /// communicators in all, and most of them are the program's.
     pub communicators: usize,
+    /// Whether it is asked of buffers if they are in the memory of a device.
+    pub gpu: bool,
     /// One line a call on rank 0's standard error.
     pub trace: bool,
     /// The settings in force on rank 0's standard error, at the start.
@@ -150,7 +152,8 @@ impl Default for Settings {
             pacing: Pacing::default(),
             scratch_max: 64 << 20,
             roots: 16,
-            communicators: 512,
+            communicators: 32,
+            gpu: true,
             trace: false,
             verbose: false,
             operations: [OperationSettings::default(); Operation::COUNT],

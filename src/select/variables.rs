@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 19;
+const GENERAL_ROWS: usize = 20;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -149,6 +149,13 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "private communicators of a process at once; calls on further ones go to the MPI library",
         |s| s.communicators as u64,
         |s, word| s.communicators = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_GPU",
+        SWITCH,
+        "0: no buffer is ever in the memory of a device, so it is not asked where CUDA is loaded",
+        |s| s.gpu.into(),
+        |s, word| s.gpu = word != 0,
     ),
     Variable::report(
         "CIRCULANT_REPORT",

@@ -8,9 +8,10 @@ from launch import Mpi
 
 
 def pytest_addoption(parser):
-    parser.addoption("--mpi", required=True, help="openmpi or mpich")
+    parser.addoption("--mpi", required=True, help="openmpi, mpich, intelmpi or mpiabi")
     parser.addoption("--mpirun", required=True, help="its launcher")
     parser.addoption("--build", required=True, help="the folder with what was built for it")
+    parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite as well")
 
 
 def pytest_report_header(config):

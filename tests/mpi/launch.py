@@ -44,6 +44,8 @@ NATIVE_ENVIRONMENT = {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
         "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
     },
+    "intelmpi": {},
+    "mpiabi": {},
 }
 
 # More processes than processors, as root if need be, and without remarks on the network.
@@ -55,8 +57,13 @@ ENVIRONMENT = {
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_btl_base_warn_component_unused": "0",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
+        # The same for version 5.
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
     },
     "mpich": {},
+    "intelmpi": {"I_MPI_FABRICS": "shm", "I_MPI_WAIT_MODE": "1"},
+    "mpiabi": {},
 }
 
 
@@ -114,7 +121,7 @@ class Run:
 class Mpi:
     """An MPI, and what was built for it."""
 
-    family: str  # "openmpi" or "mpich"
+    family: str  # "openmpi", "mpich", "intelmpi" or "mpiabi"
     mpirun: str
     build: pathlib.Path  # holds libcirculant.so, tests/, venv/
 
@@ -128,18 +135,21 @@ class Mpi:
     def native(self, processes, command, **options):
         return self.run(processes, command, environment=NATIVE_ENVIRONMENT[self.family], **options)
 
-    def preloaded(self, processes, command, report, settings=None, trapped=False, **options):
+    def preloaded(
+        self, processes, command, report, settings=None, trapped=False, library=None, **options
+    ):
         """Under the library; the report is written to the file `report` and read from it."""
         environment = dict(NATIVE_ENVIRONMENT[self.family] if trapped else {})
         environment["CIRCULANT_REPORT"] = str(report)
         for name, value in (settings or {}).items():
             environment[f"CIRCULANT_{name}"] = str(value)
-        run = self.run(processes, command, self.library, environment, **options)
+        run = self.run(processes, command, library or self.library, environment, **options)
         return run.with_report(report)
 
     def run(self, processes, command, library=None, environment=None, timeout=120):
+        """With one library preloaded, or several in the order of a list."""
         preload = [self.build / "tests" / "libyield.so"]
-        preload += [library] if library else []
+        preload += library if isinstance(library, list) else [library] if library else []
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
         environment = {**inherited, **ENVIRONMENT[self.family], **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))

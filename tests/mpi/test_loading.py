@@ -81,20 +81,3 @@ def test_linked(mpi, report, how, processes):
         "allgatherv": {outcome: 1},
         "reduce_scatter": {outcome: 1},
     }
-
-
-def test_other_mpi(mpi, report):
-    """The library built for another MPI says so and ends the program, instead of a wrong result."""
-    others = [
-        path
-        for path in mpi.build.parent.glob("*/libcirculant.so")
-        if not path.parent.name.startswith(mpi.family)
-    ]
-    if not others:
-        pytest.skip("the library is built for one MPI only")
-    environment = {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)}
-    run = mpi.run(
-        3, [mpi.program("sequence"), "bcast:40000x3", "reduce:400"], others[0], environment
-    )
-    assert run.status not in (0, None), run.describe()
-    assert re.search("^circulant: built for .*, but this process uses ", run.stderr, re.MULTILINE)

@@ -185,7 +185,7 @@ def test_calls_in_finalize(mpi, native_run, report, processes):
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_sessions(mpi, processes):
     """A program of MPI-4 sessions, without MPI_COMM_WORLD. No report: nothing says when it ends."""
-    if mpi.family == "openmpi":
+    if mpi.build.name.startswith("openmpi-4"):
         pytest.skip("Open MPI 4.1 has no sessions")
     native = mpi.native(processes, [mpi.program("sessions")]).expect_success()
     settings = {"CIRCULANT_FORCE": "1"}
@@ -206,7 +206,7 @@ def test_sessions(mpi, processes):
 def test_corners(mpi, report, case, ours, processes):
     """Natively, not every MPI survives these."""
     if case == "large" and mpi.family == "openmpi":
-        pytest.skip("Open MPI 4.1 has no large counts")
+        pytest.skip("Open MPI has no large counts before version 6")
     run = mpi.preloaded(processes, [mpi.program("corners"), case], report, {"FORCE": 1})
     run.expect_success()
     assert "failures=0" in run.stdout
@@ -223,24 +223,26 @@ def test_pending_duplication(mpi, report, processes):
     assert run.outcomes("bcast") == {"circulant": 20, "no_communicator": 20}
 
 
-@pytest.mark.parametrize("processes", [1, 2, 5])
-def test_fortran(mpi, report, processes):
-    """MPICH's bindings call the C functions; Open MPI's do not, and the calls stay native."""
-    run = mpi.preloaded(processes, [mpi.program("fortran")], report, {"FORCE": 1})
+@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("program", ["fortran_mpif", "fortran_mpi", "fortran_f08"])
+def test_fortran(mpi, native_run, report, program, processes):
+    """Through each of Fortran's interfaces: MPICH's bindings call MPI_X, Open MPI's PMPI_X."""
+    native = native_run(program, processes)
+    assert "failures=0\n" in native.stdout, native.describe()
+    run = mpi.preloaded(processes, [mpi.program(program)], report, {"FORCE": 1})
     run.expect_success()
-    assert run.stdout.strip() == "failures=0"
+    assert run.stdout == native.stdout, run.describe()
+    calls = dict(re.findall(r"^calls (\w+) (\d+)$", run.stdout, re.MULTILINE))
+    assert sorted(calls) == sorted(OPERATIONS)
     outcome = "circulant" if processes > 1 else "one_process"
-    if mpi.family == "mpich":
-        assert run.all_outcomes() == dict.fromkeys(OPERATIONS, {outcome: 1})
-    else:
-        assert run.report is None
+    assert run.all_outcomes() == {name: {outcome: int(n)} for name, n in calls.items()}
 
 
 def test_spawned_processes(mpi, report):
     """A job that MPI_Comm_spawn starts is served, too, and its report replaces nobody's."""
     native = mpi.native(2, [mpi.program("spawn")])
     # Debian's MPICH 4.0.2 fails in PMI, with or without a word of it reaching the output.
-    if mpi.family == "mpich" and native.status != 0:
+    if mpi.family != "openmpi" and native.status != 0:
         pytest.skip("this MPI's launcher starts no processes for programs")
     native.expect_success()
     run = mpi.preloaded(2, [mpi.program("spawn")], report, {"FORCE": 1}).expect_success()
@@ -261,7 +263,7 @@ def test_out_of_communicators(mpi, native_run, report, processes):
     compare(run, native)
     made = counted(run.stdout)
     for operation, outcomes in run.all_outcomes().items():
-        assert outcomes["circulant"] > 500
+        assert outcomes["circulant"] >= 32
         assert set(outcomes) <= {"circulant", "no_communicator"}
         assert sum(outcomes.values()) == made[operation]["circulant"]
         assert outcomes["no_communicator"] > 0

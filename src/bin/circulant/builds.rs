@@ -1,0 +1,270 @@
+//! The builds of the library that are installed: one a folder, named after its MPI (scripts/mpi-id).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs, io};
+
+/// The name of the library in each folder.
+pub const LIBRARY: &str = "libcirculant.so";
+
+/// An MPI, as a family of versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    OpenMpi,
+    Mpich,
+    IntelMpi,
+    StandardAbi,
+    Smpi,
+}
+
+impl Family {
+    /// Every family, with its name in folders and its own.
+    const ALL: [(Family, &'static str, &'static str); 5] = [
+        (Family::OpenMpi, "openmpi", "Open MPI"),
+        (Family::Mpich, "mpich", "MPICH"),
+        (Family::IntelMpi, "intelmpi", "Intel MPI"),
+        (Family::StandardAbi, "mpiabi", "the standard ABI of MPI"),
+        (Family::Smpi, "smpi", "SMPI"),
+    ];
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = Family::ALL.iter().find(|(family, ..)| family == self);
+        f.write_str(title.map_or("", |(_, _, title)| title))
+    }
+}
+
+/// The numbers of a version, such as 4, 1 and 4; of an unknown one, none.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Version(Vec<u64>);
+
+impl Version {
+    /// The first word of `text` that is one: numbers with points between them, perhaps after a `v`.
+    pub fn find(text: &str) -> Version {
+        let words = text.split(|c: char| c.is_whitespace() || c == ',');
+        let version = words
+            .filter_map(|word| Version::parse(word.trim_start_matches('v')))
+            .next();
+        version.unwrap_or_default()
+    }
+
+    /// A version of which only the first number is known.
+    pub fn of_major(major: u64) -> Version {
+        Version(vec![major])
+    }
+
+    fn parse(word: &str) -> Option<Version> {
+        let numbers: Vec<_> = word
+            .split('.')
+            .map_while(|number| number.parse().ok())
+            .collect();
+        (numbers.len() >= 2).then_some(Version(numbers))
+    }
+
+    fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn major(&self) -> Option<u64> {
+        self.0.first().copied()
+    }
+
+    /// How many numbers they have in common, from the left.
+    fn agreement(&self, other: &Version) -> usize {
+        let pairs = self.0.iter().zip(&other.0);
+        pairs.take_while(|(a, b)| a == b).count()
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<_> = self.0.iter().map(u64::to_string).collect();
+        f.write_str(&numbers.join("."))
+    }
+}
+
+/// An MPI: its family, and its version where it is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mpi {
+    pub family: Family,
+    pub version: Version,
+}
+
+impl Mpi {
+    /// From the name of a folder, such as openmpi-4.1.4.
+    fn of_folder(name: &str) -> Option<Mpi> {
+        let (family, version) = name.split_once('-')?;
+        let (family, ..) = Family::ALL.iter().find(|(_, id, _)| *id == family)?;
+        let version = Version::parse(version)?;
+        Some(Mpi {
+            family: *family,
+            version,
+        })
+    }
+}
+
+impl fmt::Display for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.family)?;
+        if self.version.is_known() {
+            write!(f, " {}", self.version)?;
+        }
+        Ok(())
+    }
+}
+
+/// A build of the library.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Build {
+    /// The MPI that it was built for.
+    pub mpi: Mpi,
+    pub library: PathBuf,
+}
+
+/// Where builds are, unless it is said otherwise: in ../lib/circulant beside an installed program, in
+/// the folder above in a build tree.
+pub fn folder() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    let above = program
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("/"));
+    let installed = above.join("lib/circulant");
+    Ok(if installed.is_dir() {
+        installed
+    } else {
+        above.to_owned()
+    })
+}
+
+/// The builds in `folder`, by family, the latest version first.
+pub fn installed(folder: &Path) -> io::Result<Vec<Build>> {
+    let mut builds = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let library = entry.path().join(LIBRARY);
+        let mpi = Mpi::of_folder(&entry.file_name().to_string_lossy());
+        if let Some(mpi) = mpi.filter(|_| library.is_file()) {
+            builds.push(Build { mpi, library });
+        }
+    }
+    builds.sort_by(order);
+    Ok(builds)
+}
+
+fn order(a: &Build, b: &Build) -> Ordering {
+    let family = |build: &Build| build.mpi.family as usize;
+    family(a)
+        .cmp(&family(b))
+        .then_with(|| b.mpi.version.cmp(&a.mpi.version))
+}
+
+/// The builds that may be for `mpi`: of its family, the best of each major version, unless that is known
+/// to be another. The best is that whose version agrees in most numbers, and of those the latest.
+pub fn fitting<'a>(builds: &'a [Build], mpi: &Mpi) -> Vec<&'a Build> {
+    let version = |build: &&Build| build.mpi.version.clone();
+    let rank = |build: &&Build| (version(build).agreement(&mpi.version), version(build));
+    let mut best: BTreeMap<Option<u64>, &Build> = BTreeMap::new();
+    for build in builds.iter().filter(|build| build.mpi.family == mpi.family) {
+        let major = build.mpi.version.major();
+        if !mpi.version.is_known() || major == mpi.version.major() {
+            let chosen = best.entry(major).or_insert(build);
+            *chosen = [*chosen, build]
+                .into_iter()
+                .max_by_key(rank)
+                .unwrap_or(build);
+        }
+    }
+    best.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mpi(folder: &str) -> Mpi {
+        Mpi::of_folder(folder).unwrap()
+    }
+
+    fn builds(folders: &[&str]) -> Vec<Build> {
+        let build = |folder: &&str| Build {
+            mpi: mpi(folder),
+            library: folder.into(),
+        };
+        folders.iter().map(build).collect()
+    }
+
+    #[test]
+    fn versions_are_found_where_mpis_state_them() {
+        let version = |text| Version::find(text).to_string();
+        assert_eq!(version("Open MPI v4.1.4, package: Debian"), "4.1.4");
+        assert_eq!(
+            version("MPICH Version:\t4.0.2\nMPICH Release date:"),
+            "4.0.2"
+        );
+        assert_eq!(
+            version("Intel(R) MPI Library 2021.18 for Linux* OS"),
+            "2021.18"
+        );
+        assert_eq!(version("orterun (OpenRTE) 4.1.4\n"), "4.1.4");
+        assert_eq!(
+            version("    Version:                                 5.0.0b1\n"),
+            "5.0"
+        );
+        assert!(!Version::find("no version 7").is_known());
+    }
+
+    #[test]
+    fn a_folder_that_is_no_mpi_is_passed_over() {
+        assert_eq!(Mpi::of_folder("check"), None);
+        assert_eq!(Mpi::of_folder("mpich-x"), None);
+        assert_eq!(Mpi::of_folder("lam-7.1.4"), None);
+        assert_eq!(mpi("mpich-4.0.2").to_string(), "MPICH 4.0.2");
+    }
+
+    #[test]
+    fn the_nearest_version_of_the_same_major_version_fits() {
+        let builds = builds(&[
+            "openmpi-5.0.11",
+            "openmpi-4.1.4",
+            "openmpi-4.0.9",
+            "mpich-4.0.2",
+        ]);
+        let choice = |folder| match *fitting(&builds, &mpi(folder)) {
+            [build] => build.library.to_str(),
+            _ => None,
+        };
+        assert_eq!(choice("openmpi-4.1.4"), Some("openmpi-4.1.4"));
+        assert_eq!(choice("openmpi-4.0.1"), Some("openmpi-4.0.9"));
+        assert_eq!(choice("openmpi-4.2.0"), Some("openmpi-4.1.4"));
+        assert_eq!(choice("openmpi-5.1.0"), Some("openmpi-5.0.11"));
+        assert_eq!(choice("openmpi-3.1.0"), None);
+        assert_eq!(choice("mpich-4.3.0"), Some("mpich-4.0.2"));
+        assert_eq!(choice("intelmpi-2021.18"), None);
+    }
+
+    #[test]
+    fn of_an_unknown_version_one_of_each_major_version_fits() {
+        let builds = builds(&[
+            "openmpi-4.1.4",
+            "openmpi-4.1.6",
+            "openmpi-5.0.11",
+            "mpich-4.0.2",
+        ]);
+        let names = |version| {
+            let family = Family::OpenMpi;
+            let fitting = fitting(&builds, &Mpi { family, version });
+            fitting
+                .iter()
+                .map(|build| build.mpi.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(Version::default()),
+            ["Open MPI 4.1.6", "Open MPI 5.0.11"]
+        );
+        assert_eq!(names(Version::of_major(4)), ["Open MPI 4.1.6"]);
+    }
+}

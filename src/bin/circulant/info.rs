@@ -1,0 +1,57 @@
+//! `circulant info`: the installed builds, and the settings in force.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use circulant::select::{Origin, Settings};
+
+use crate::builds;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder with the builds [default: where circulant is installed]
+    #[arg(long, value_name = "FOLDER")]
+    libraries: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "circulant {}\n", env!("CARGO_PKG_VERSION"))?;
+    let folder = match &arguments.libraries {
+        Some(folder) => folder.clone(),
+        None => builds::folder()?,
+    };
+    writeln!(out, "Builds in {}:", folder.display())?;
+    let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
+    let builds = builds::installed(&folder).map_err(named)?;
+    for build in &builds {
+        let mpi = build.mpi.to_string();
+        writeln!(out, "  {mpi:<20}  {}", build.library.display())?;
+    }
+    if builds.is_empty() {
+        writeln!(out, "  none")?;
+    }
+    settings(&mut out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(out: &mut impl Write) -> io::Result<()> {
+    let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+    let variables = env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let (settings, complaints) = Settings::read(variables);
+    writeln!(out, "\nSettings in force:")?;
+    for setting in settings.in_force() {
+        let origin = match setting.origin {
+            Origin::Default => "default",
+            Origin::Environment => "environment",
+        };
+        let value = format!("{}={}", setting.name, setting.value);
+        writeln!(out, "  {value:<44}  {origin}")?;
+    }
+    for complaint in complaints {
+        eprintln!("{complaint}");
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+"""`circulant run` and `circulant info`, in the build tree and with folders of builds made up here."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+CALLS = ["bcast:40000x3", "reduce:400"]
+OURS = {"bcast": {"circulant": 3}, "reduce": {"circulant": 1}}
+
+
+@pytest.fixture
+def circulant(mpi):
+    return mpi.build / "circulant"
+
+
+TITLES = {
+    "openmpi": "Open MPI",
+    "mpich": "MPICH",
+    "intelmpi": "Intel MPI",
+    "mpiabi": "the standard ABI of MPI",
+}
+
+
+@pytest.fixture
+def builds(mpi, tmp_path):
+    """A folder with the build for this MPI, and what looks like those for two others."""
+    folder = tmp_path / "builds"
+    for name in (mpi.build.name, "openmpi-1.0.0", "smpi-1.0"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "libcirculant.so").write_bytes(b"not to be loaded")
+    ours = folder / mpi.build.name / "libcirculant.so"
+    ours.unlink()
+    ours.symlink_to(mpi.library)
+    return folder
+
+
+@pytest.fixture
+def launched(mpi, circulant, report, builds):
+    """launched(command, options): circulant run with a report, on three processes."""
+
+    def run(command, *options):
+        before = [circulant, "run", "--set", "FORCE=1", "--report", report]
+        run = mpi.run(3, [*before, "--libraries", builds, *options, *command])
+        return run.with_report(report)
+
+    return run
+
+
+def test_program(mpi, launched):
+    """The build is found by the MPI that the program is linked with."""
+    run = launched([mpi.program("sequence"), *CALLS]).expect_success()
+    assert run.all_outcomes() == OURS
+    assert run.stderr == "", run.describe()
+
+
+def test_script_and_interpreter(mpi, launched, tmp_path):
+    """A script is not linked with an MPI; the launcher's environment tells."""
+    script = tmp_path / "script.sh"
+    script.write_text(f"#!/bin/sh\nexec {mpi.program('sequence')} \"$@\"\n")
+    script.chmod(0o755)
+    for command in ([script, *CALLS], ["sh", script, *CALLS]):
+        run = launched(command).expect_success()
+        assert run.all_outcomes() == OURS
+        assert run.stderr == "", run.describe()
+
+
+def test_python(mpi, launched):
+    """mpi4py loads the MPI long after the program has started, out of the global scope."""
+    code = "from mpi4py import MPI; d = bytearray(40000); MPI.COMM_WORLD.Bcast(d)"
+    run = launched([mpi.build / "venv/bin/python", "-c", code]).expect_success()
+    assert run.outcomes("bcast") == {"circulant": 1}
+
+
+def test_nothing_fits(mpi, circulant, tmp_path):
+    """One line for the job, and the program runs natively; with --require it does not run."""
+    program = [mpi.program("sequence"), *CALLS]
+    (tmp_path / "none").mkdir()
+    nothing = ["--libraries", tmp_path / "none"]
+    run = mpi.run(3, [circulant, "run", *nothing, *program]).expect_success()
+    assert len(run.stderr.splitlines()) == 1, run.describe()
+    assert re.search(rf"sequence uses {TITLES[mpi.family]}[ 0-9.]*, for which there is no build in", run.stderr)
+    run = mpi.run(3, [circulant, "run", "--require", *nothing, *program])
+    assert run.status not in (0, None), run.describe()
+    assert "calls" not in run.stdout
+    assert "no build" in run.stderr
+
+
+def test_another_major_version_does_not_fit(mpi, circulant, builds):
+    if mpi.family == "mpiabi":
+        pytest.skip("there is one version")
+    (builds / mpi.build.name).rename(builds / f"{mpi.family}-1.2.0")
+    program = [mpi.program("sequence"), *CALLS]
+    run = mpi.run(3, [circulant, "run", "--libraries", builds, *program]).expect_success()
+    assert "no build" in run.stderr
+
+
+def test_build_by_name(mpi, launched, circulant, tmp_path):
+    """One that is not there may be missing on this node only, so the program does not run."""
+    run = launched([mpi.program("sequence"), *CALLS], "--build", mpi.build.name).expect_success()
+    assert run.all_outcomes() == OURS
+    for options in (["--build", "openmpi-9.9.9"], ["--libraries", tmp_path / "missing"]):
+        run = mpi.run(2, [circulant, "run", *options, mpi.program("sequence"), *CALLS])
+        assert run.status not in (0, None), run.describe()
+        assert len(run.stderr.splitlines()) >= 2, "each process speaks for its node"
+        assert "calls" not in run.stdout
+
+
+def run(*command, **options):
+    environment = {**os.environ, **options.pop("environment", {})}
+    return subprocess.run(
+        list(map(str, command)), env=environment, capture_output=True, timeout=60, check=False, **options
+    )
+
+
+def test_is_transparent(circulant, tmp_path):
+    """Arguments, standard streams and exit status are the program's."""
+    code = "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(37)"
+    for arguments in (["--set", "-h", "", "a b", "--", "--report=x"], ["-h"], ["--", "x"], ["--report", "x"]):
+        script = tmp_path / "script.py"
+        script.write_text(f"#!{sys.executable}\n{code}\n")
+        script.chmod(0o755)
+        for command in ([sys.executable, "-c", code, *arguments], [script, *arguments]):
+            plain = run(*command, input=b"in")
+            under = run(circulant, "run", *command, input=b"in")
+            assert (under.returncode, under.stdout) == (37, plain.stdout)
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    assert run(circulant, "run", sys.executable, "-c", code).returncode == -signal.SIGTERM
+
+
+def test_what_cannot_be_run(circulant, tmp_path):
+    missing = run(circulant, "run", "--libraries", "/", tmp_path / "missing")
+    assert missing.returncode == 127
+    assert b"missing" in missing.stderr
+    assert len(missing.stderr.splitlines()) == 1
+    (tmp_path / "text").write_text("no program")
+    assert run(circulant, "run", "--libraries", "/", tmp_path / "text").returncode == 126
+
+
+@pytest.mark.parametrize(
+    "setting, accepted",
+    [
+        ("FORCE", "no ="),
+        ("FROCE=1", "CIRCULANT_FORCE"),
+        ("CIRCULANT_BLOCKS=none", "from 1 to"),
+        ("FORCE=", "no value"),
+    ],
+)
+def test_wrong_setting(circulant, setting, accepted):
+    done = run(circulant, "run", "--set", setting, "true")
+    assert done.returncode == 2
+    assert accepted in done.stderr.decode()
+
+
+def test_preloads_before_others(circulant, mpi, tmp_path):
+    """What was preloaded stays, behind circulant."""
+    others = {"LD_PRELOAD": str(mpi.build / "tests/libyield.so")}
+    only = tmp_path / mpi.build.name
+    only.mkdir()
+    (only / "libcirculant.so").symlink_to(mpi.library)
+    shown = run(circulant, "run", "--libraries", tmp_path, "env", environment=others)
+    preload = re.search(r"^LD_PRELOAD=(.*)$", shown.stdout.decode(), re.MULTILINE)
+    assert preload.group(1).split(":") == [str(only / "libcirculant.so"), others["LD_PRELOAD"]]
+
+
+def test_info(circulant, mpi):
+    shown = run(circulant, "info", environment={"CIRCULANT_BLOCKS": "7", "CIRCULANT_BLOKS": "1"})
+    text = shown.stdout.decode()
+    assert shown.returncode == 0
+    title = TITLES[mpi.family]
+    version = mpi.build.name.partition("-")[2]
+    assert re.search(rf"{title} {version} +{mpi.build}/libcirculant.so$", text, re.MULTILINE), text
+    assert re.search(r"CIRCULANT_BLOCKS=7 +environment$", text, re.MULTILINE)
+    assert re.search(r"CIRCULANT_WINDOW=1 +default$", text, re.MULTILINE)
+    assert b"CIRCULANT_BLOCKS" in shown.stderr
+
+
+def test_of_another_mpi(mpi, report):
+    """The library built for another MPI says so once, and the program runs as without it."""
+    others = [
+        path
+        for path in mpi.build.parent.glob("*/libcirculant.so")
+        if path.parent.name.partition("-")[0] not in (mpi.family, "smpi")
+        and " PMPI_Bcast" in run("nm", "-D", path).stdout.decode()
+    ]
+    if not others:
+        pytest.skip("the library is built for one MPI only")
+    for other in others:
+        environment = {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)}
+        command = [mpi.program("sequence"), *CALLS]
+        done = mpi.run(3, command, other, environment).expect_success()
+        assert re.fullmatch(
+            r"circulant: built for [\w ]+, but this process uses [^\n]+; all calls go to it\n", done.stderr
+        ), done.describe()
+        assert not report.exists()

@@ -1,0 +1,177 @@
+"""Around the calls: other tools, MPI_Pcontrol, communicators and processes that come and go, what
+an MPI library does inside itself, and memory that is not the host's.
+"""
+
+import re
+
+import pytest
+
+from launch import OPERATIONS
+from test_programs import compare, counted
+
+PROCESSES = [1, 2, 3, 5]
+
+
+def outcome_on(processes):
+    return "circulant" if processes > 1 else "one_process"
+
+
+def stated(run):
+    """What the program says should become of its calls: the harness' count, and of that, of each
+    operation, what the program knows better."""
+    outcomes = counted(run.stdout)
+    instead = re.findall(r"^instead (\w+) (\w+) (\d+)$", run.stdout, re.MULTILINE)
+    for usual, reason, calls in instead:
+        for of in outcomes.values():
+            of[usual] = of.get(usual, 0) - int(calls)
+            of[reason] = of.get(reason, 0) + int(calls)
+    return {
+        operation: {name: calls for name, calls in of.items() if calls != 0}
+        for operation, of in outcomes.items()
+    }
+
+
+def number(name, run):
+    found = re.search(rf"^{name}=(\d+)$", run.stdout, re.MULTILINE)
+    assert found, run.describe()
+    return int(found.group(1))
+
+
+@pytest.fixture(params=["before", "behind"])
+def libraries(mpi, request):
+    """circulant and the counting tool, in either order of preloading."""
+    both = [mpi.program("libcounter.so"), mpi.library]
+    return both if request.param == "before" else both[::-1]
+
+
+def seen_by_tool(run):
+    return {name: int(n) for name, n in re.findall(r"^tool (\w+) (\d+)$", run.stdout, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_tool(mpi, report, libraries, processes):
+    """The tool sees every call once, and circulant runs it."""
+    made = {operation: times for times, operation in enumerate(OPERATIONS, start=1)}
+    calls = [f"{operation}:40000x{times}" for operation, times in made.items()]
+    command = [mpi.program("sequence"), *calls]
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1}, library=libraries)
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert seen_by_tool(run) == {**made, "pcontrol": 0}
+    outcome = outcome_on(processes)
+    assert run.all_outcomes() == {name: {outcome: times} for name, times in made.items()}
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_pcontrol(mpi, native_run, report, processes):
+    native = native_run("pcontrol", processes)
+    run = mpi.preloaded(processes, [mpi.program("pcontrol")], report, {"FORCE": 1})
+    compare(run, native)
+    assert run.all_outcomes() == stated(run)
+    assert all(of["switched_off"] > 0 for of in run.all_outcomes().values())
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_pcontrol_with_tool(mpi, native_run, report, libraries, keeps, monkeypatch):
+    """MPI_Pcontrol is the tool's as well; calls that are not circulant's are still seen by it. A tool
+    that keeps it to itself must not come first."""
+    if keeps:
+        if libraries[0] != mpi.library:
+            pytest.skip("circulant does not hear of it")
+        monkeypatch.setenv("TOOL_KEEPS_PCONTROL", "1")
+    native = native_run("pcontrol", 3)
+    command = [mpi.program("pcontrol")]
+    run = mpi.preloaded(3, command, report, {"FORCE": 1}, library=libraries)
+    compare(run, native)
+    outcomes = run.all_outcomes()
+    assert outcomes == stated(run)
+    made = {operation: sum(of.values()) for operation, of in outcomes.items()}
+    assert seen_by_tool(run) == {**made, "pcontrol": number("switches", run)}
+
+
+@pytest.fixture
+def lifecycle(mpi, report):
+    """lifecycle(processes, mode): a native run and one under the library, with the same results."""
+
+    def run(processes, mode):
+        command = [mpi.program("lifecycle"), mode]
+        native = mpi.native(processes, command).expect_success()
+        run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+        compare(run, native)
+        return native, run
+
+    return run
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+@pytest.mark.parametrize("mode", ["fork", "free", "self"])
+def test_lifecycle(lifecycle, mode, processes):
+    _, run = lifecycle(processes, mode)
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+def test_short_lived_communicators(mpi, report):
+    """More, one after the other, than MPICH has room for: nothing stays behind of those before."""
+    command = [mpi.program("lifecycle"), "short-lived"]
+    run = mpi.preloaded(2, command, report, {"FORCE": 1}).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.stderr == "", run.describe()
+    assert run.outcomes("bcast") == {"circulant": 10000}
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_many_communicators(lifecycle, processes):
+    """The program may have as many as without the library; calls on the first of them are ours, and
+    those make room for others when they are freed."""
+    native, run = lifecycle(processes, "many")
+    alive = number("communicators", run)
+    assert alive == number("communicators", native)
+    ours = int(run.report["settings"]["CIRCULANT_COMMUNICATORS"])
+    assert 0 < ours < alive
+    # Each is used twice, and one more once after all were freed.
+    expected = {"circulant": 2 * ours + 1, "no_communicator": 2 * (alive - ours)}
+    if processes == 1:
+        expected = {"one_process": 2 * alive + 1}
+    assert run.all_outcomes() == {"bcast": expected, "allreduce": expected}
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5])
+def test_abort_in_an_operator(mpi, report, processes):
+    """With several blocks the job ends in the middle of circulant's reduction."""
+    command = [mpi.program("lifecycle"), "abort"]
+    native = mpi.native(processes, command, timeout=60)
+    assert native.status not in (0, None), native.describe()
+    settings = {"FORCE": 1, "BLOCKS": 16, "TRACE": 1}
+    run = mpi.preloaded(processes, command, report, settings, timeout=60)
+    assert run.status not in (0, None), run.describe()
+    # What ran before the reduction on the same data says who ran that.
+    assert re.search(r"^circulant: reduce #1 .* -> circulant n=16", run.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_inside_the_mpi(mpi, report, tmp_path, processes):
+    """The program's calls are all circulant's; inner ones that come by are counted besides."""
+
+    def command(name):
+        return [mpi.program("internal"), tmp_path / name]
+
+    native = mpi.native(processes, command("native")).expect_success()
+    run = mpi.preloaded(processes, command("preloaded"), report, {"FORCE": 1})
+    compare(run, native)
+    assert (tmp_path / "preloaded").stat().st_size == (tmp_path / "native").stat().st_size > 0
+    made = counted(run.stdout)
+    assert set(made) == set(OPERATIONS)
+    for operation, of in made.items():
+        found = run.outcomes(operation)
+        assert all(found.get(name, 0) >= calls for name, calls in of.items()), (of, found)
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_device_memory(mpi, native_run, report, processes):
+    """Circulant does not touch it (the stub would end the program), and leaves the call to the MPI
+    library on all ranks."""
+    native = native_run("device", processes)
+    run = mpi.preloaded(processes, [mpi.program("device")], report, {"FORCE": 1}, trapped=True)
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
