@@ -342,6 +342,7 @@ fn everything_set() -> Settings {
         "SCRATCH_MAX=7",
         "ROOTS=6",
         "COMMUNICATORS=7",
+        "GPU=0",
         "TRACE=1",
         "VERBOSE=1",
     ];
