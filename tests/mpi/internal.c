@@ -229,15 +229,15 @@ int main(int argc, char **argv) {
     check_case("at first");
     medley(MPI_COMM_WORLD, ITEMS);
     write_and_read(argv[1]);
-    window(CREATED, MPI_COMM_WORLD);
-    window(ALLOCATED, MPI_COMM_WORLD);
     MPI_Comm node;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_rank, MPI_INFO_NULL, &node);
     window(SHARED, node);
     MPI_Comm_free(&node);
     grid();
     graph();
-    if (world_size > 1) {
+    if (world_size > 1) { /* Open MPI 4.1 makes no other windows of one process. */
+        window(CREATED, MPI_COMM_WORLD);
+        window(ALLOCATED, MPI_COMM_WORLD);
         halves();
     }
     check_case("at last");

@@ -47,7 +47,8 @@ def is_ours(error):
         # Deeper down, the MPI copies the program's padding.
         return innermost == 0
     # A call that was passed on as it came, MPI_Init above all, is the MPI's own affair.
-    passed_on = innermost > 0 and stack[innermost - 1][1] == "P" + stack[innermost][1]
+    names = [function.removeprefix("P") for _, function in stack]
+    passed_on = innermost > 0 and names[innermost - 1] == names[innermost]
     return kind in ACCESSES | LOST and not passed_on
 
 
