@@ -8,7 +8,13 @@ pub use mpi_sys::*;
 
 #[cfg(bindings)]
 mod bindings {
-    #![allow(missing_docs, non_camel_case_types, non_snake_case, dead_code)]
+    #![allow(
+        missing_docs,
+        non_camel_case_types,
+        non_snake_case,
+        non_upper_case_globals,
+        dead_code
+    )]
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 
     // SMPI has one name for the callbacks of communicators, windows and datatypes, and macros for
