@@ -59,9 +59,7 @@ static JOB: OnceCell<Settings> = OnceCell::new();
 /// This process. MPI must be active when it is first called.
 pub fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
-        let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
-        let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-        let (settings, complaints) = Settings::read(variables);
+        let (settings, complaints) = Settings::of_environment();
         let rank = Communicator::world().rank().unwrap_or(0);
         let size = Communicator::world().size().unwrap_or(1);
         if rank == 0 {

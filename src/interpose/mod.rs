@@ -1,8 +1,8 @@
 //! The exported symbols: one table, and the boundary that no panic crosses.
 //!
-//! Each exported function does three things: it names the MPI library's own function with the
-//! arguments as they came, describes the call to [`collective`](crate::collective), and returns
-//! what that says.
+//! Each function is exported as `MPI_X`, which lets another tool see the call, and as `PMPI_X`, which does
+//! three things: it names the MPI library's own function with the arguments as they came, describes the
+//! call to [`collective`](crate::collective), and returns what that says.
 //!
 //! | file | what it holds |
 //! | --- | --- |

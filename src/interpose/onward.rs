@@ -50,8 +50,8 @@ impl Onward {
     /// comes before circulant's.
     pub(super) fn tool(&self, name: &CStr, twin: &CStr) -> Option<*mut c_void> {
         self.found(|| {
-            let next = find(libc::RTLD_NEXT, name);
-            let first = || find(libc::RTLD_DEFAULT, twin);
+            let next = mpi::find_in(libc::RTLD_NEXT, name);
+            let first = || mpi::find_in(libc::RTLD_DEFAULT, twin);
             next.filter(|next| is_tool(*next))
                 .or_else(|| first().filter(|first| is_tool(*first)))
         })
@@ -62,19 +62,13 @@ impl Onward {
         if !mpi::is_another() {
             return None;
         }
-        self.found(|| find(libc::RTLD_NEXT, name).or_else(|| mpi::function(name)))
+        self.found(|| mpi::find_in(libc::RTLD_NEXT, name).or_else(|| mpi::function(name)))
     }
 
     fn found(&self, find: impl FnOnce() -> Option<*mut c_void>) -> Option<*mut c_void> {
         let found = self.0.get_or_init(|| find().map(Function));
         found.as_ref().map(|function| function.0)
     }
-}
-
-fn find(scope: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: one of the two pseudo-handles, and a string.
-    let address = unsafe { libc::dlsym(scope, name.as_ptr()) };
-    (!address.is_null()).then_some(address)
 }
 
 /// Whether a function is neither the MPI library's nor circulant's.

@@ -42,7 +42,7 @@ pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
 pub use elements::{Elements, Layout};
-pub use native::{function, is_another, library, native, object_of};
+pub use native::{find_in, function, is_another, library, native, object_of};
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;

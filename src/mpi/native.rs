@@ -490,7 +490,8 @@ impl Scope {
     }
 }
 
-pub(super) fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+/// The symbol of this name in a scope of the dynamic linker.
+pub fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and that
     // is never closed.
     let address = unsafe { libc::dlsym(handle, name.as_ptr()) };

@@ -144,38 +144,27 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         mode: SendMode,
     ) -> Result<(), Error> {
         let functions = &self.native.functions;
+        let start = self.memory.address(place).read();
+        let (unit, comm) = (
+            self.memory.unit(),
+            self.communicator.communicator().handle(),
+        );
         if mode == SendMode::Standard && length * self.memory.unit_size() <= SMALL {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
             // SAFETY: `length` units are at the place's address.
             return check(unsafe {
-                (functions.PMPI_Send)(
-                    self.memory.address(place).read(),
-                    int(length),
-                    self.memory.unit(),
-                    int(to),
-                    TAG,
-                    self.communicator.communicator().handle(),
-                )
+                (functions.PMPI_Send)(start, int(length), unit, int(to), TAG, comm)
             });
         }
         let send = match mode {
             SendMode::Standard => functions.PMPI_Isend,
             SendMode::Synchronous => functions.PMPI_Issend,
         };
+        let request = &mut self.sends[slot];
         // SAFETY: `length` units are at the place's address, and stay there until the send is
         // finished.
-        check(unsafe {
-            send(
-                self.memory.address(place).read(),
-                int(length),
-                self.memory.unit(),
-                int(to),
-                TAG,
-                self.communicator.communicator().handle(),
-                &mut self.sends[slot],
-            )
-        })
+        check(unsafe { send(start, int(length), unit, int(to), TAG, comm, request) })
     }
 
     fn start_receive(

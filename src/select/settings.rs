@@ -5,6 +5,8 @@
 //! that differed between two ranks would be a deadlock.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 
 use super::Operation;
 use super::variable::Variable;
@@ -189,6 +191,12 @@ impl Settings {
         }
         complaints.extend(environment.iter().map(|(name, value)| unknown(name, value)));
         (settings, complaints)
+    }
+
+    /// Reads the settings from this process' environment.
+    pub fn of_environment() -> (Settings, Vec<String>) {
+        let text = |value: OsString| value.to_string_lossy().into_owned();
+        Settings::read(env::vars_os().map(|(name, value)| (text(name), text(value))))
     }
 
     /// Takes the value of one variable, or returns the complaint about it.

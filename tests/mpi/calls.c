@@ -6,20 +6,7 @@
 #include <string.h>
 
 #include "check.h"
-
-enum operation {
-    BCAST,
-    REDUCE,
-    ALLGATHER,
-    ALLGATHERV,
-    REDUCE_SCATTER_BLOCK,
-    REDUCE_SCATTER,
-    ALLREDUCE,
-    ALLTOALL,
-    GATHER,
-    SCATTER,
-    OPERATIONS
-};
+#include "operations.h"
 
 /* The names of the report; of several reasons to go native, the first counts. */
 enum outcome {
@@ -32,9 +19,6 @@ enum outcome {
     OUTCOMES
 };
 
-static const char *const operation_name[OPERATIONS] = {
-    "bcast",          "reduce",    "allgather", "allgatherv", "reduce_scatter_block",
-    "reduce_scatter", "allreduce", "alltoall",  "gather",     "scatter"};
 static const char *const outcome_name[OUTCOMES] = {
     "circulant", "inter_communicator", "not_commutative", "one_process", "empty", "arguments"};
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "operations.h"
 
 /* Of cuda_stub.c. */
 void *stub_device_alloc(size_t size);
@@ -18,24 +19,6 @@ void stub_device_free(void *device);
 void stub_protect_all(void);
 
 enum { EACH = 40, PROCESSES = 12, TURNS = 2 }; /* so no message is longer than 2,000 bytes */
-
-enum operation {
-    BCAST,
-    REDUCE,
-    ALLGATHER,
-    ALLGATHERV,
-    REDUCE_SCATTER_BLOCK,
-    REDUCE_SCATTER,
-    ALLREDUCE,
-    ALLTOALL,
-    GATHER,
-    SCATTER,
-    OPERATIONS
-};
-
-static const char *const operation_name[OPERATIONS] = {
-    "bcast",          "reduce",    "allgather", "allgatherv", "reduce_scatter_block",
-    "reduce_scatter", "allreduce", "alltoall",  "gather",     "scatter"};
 
 /* Which buffers are in device memory. */
 enum placing {

@@ -7,26 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum operation {
-    BCAST,
-    REDUCE,
-    ALLGATHER,
-    ALLGATHERV,
-    REDUCE_SCATTER_BLOCK,
-    REDUCE_SCATTER,
-    ALLREDUCE,
-    ALLTOALL,
-    GATHER,
-    SCATTER,
-    PCONTROL,
-    OPERATIONS
-};
+#include "operations.h"
 
-static const char *const name[OPERATIONS] = {
-    "bcast",     "reduce",   "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter",
-    "allreduce", "alltoall", "gather",    "scatter",    "pcontrol"};
+enum { PCONTROL = OPERATIONS, COUNTED };
 
-static atomic_ulong calls[OPERATIONS];
+static atomic_ulong calls[COUNTED];
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     calls[BCAST]++;
@@ -101,8 +86,9 @@ int MPI_Finalize(void) {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0) {
-        for (int operation = 0; operation < OPERATIONS; operation++) {
-            printf("tool %s %lu\n", name[operation], calls[operation]);
+        for (int operation = 0; operation < COUNTED; operation++) {
+            const char *name = operation == PCONTROL ? "pcontrol" : operation_name[operation];
+            printf("tool %s %lu\n", name, calls[operation]);
         }
         fflush(stdout);
     }

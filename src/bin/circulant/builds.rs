@@ -123,14 +123,15 @@ pub struct Build {
     pub library: PathBuf,
 }
 
-/// Where builds are, unless it is said otherwise: in ../lib/circulant beside an installed program, in
-/// the folder above in a build tree.
-pub fn folder() -> io::Result<PathBuf> {
+/// Where builds are: where it is said, or else in ../lib/circulant beside an installed program, in the
+/// folder above in a build tree.
+pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
+    if let Some(folder) = given {
+        return Ok(folder.to_owned());
+    }
     let program = env::current_exe()?;
-    let above = program
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("/"));
+    let above = program.parent().and_then(Path::parent);
+    let above = above.unwrap_or(Path::new("/"));
     let installed = above.join("lib/circulant");
     Ok(if installed.is_dir() {
         installed
@@ -140,10 +141,14 @@ pub fn folder() -> io::Result<PathBuf> {
 }
 
 /// The builds in `folder`, by family, the latest version first.
+///
+/// # Errors
+/// Those of reading the folder, with its name.
 pub fn installed(folder: &Path) -> io::Result<Vec<Build>> {
     let mut builds = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
+    let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
+    for entry in fs::read_dir(folder).map_err(named)? {
+        let entry = entry.map_err(named)?;
         let library = entry.path().join(LIBRARY);
         let mpi = Mpi::of_folder(&entry.file_name().to_string_lossy());
         if let Some(mpi) = mpi.filter(|_| library.is_file()) {

@@ -1,6 +1,5 @@
 //! `circulant info`: the installed builds, and the settings in force.
 
-use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,13 +18,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let mut out = io::stdout().lock();
     writeln!(out, "circulant {}\n", env!("CARGO_PKG_VERSION"))?;
-    let folder = match &arguments.libraries {
-        Some(folder) => folder.clone(),
-        None => builds::folder()?,
-    };
+    let folder = builds::folder(arguments.libraries.as_deref())?;
+    let builds = builds::installed(&folder)?;
     writeln!(out, "Builds in {}:", folder.display())?;
-    let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
-    let builds = builds::installed(&folder).map_err(named)?;
     for build in &builds {
         let mpi = build.mpi.to_string();
         writeln!(out, "  {mpi:<20}  {}", build.library.display())?;
@@ -38,9 +33,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
 }
 
 fn settings(out: &mut impl Write) -> io::Result<()> {
-    let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
-    let variables = env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let (settings, complaints) = Settings::read(variables);
+    let (settings, complaints) = Settings::of_environment();
     writeln!(out, "\nSettings in force:")?;
     for setting in settings.in_force() {
         let origin = match setting.origin {

@@ -106,22 +106,19 @@ struct Complaint {
 /// The library for the program, which is in `file`, or why there is none.
 fn library(arguments: &Arguments, file: &Path) -> Result<PathBuf, Complaint> {
     let here = |text| Complaint { here: true, text };
-    let folder = match &arguments.libraries {
-        Some(folder) => folder.clone(),
-        None => builds::folder().map_err(|error| here(format!("where am I? {error}")))?,
-    };
-    let builds = builds::installed(&folder)
-        .map_err(|error| here(format!("{}: {error}", folder.display())))?;
+    let unreadable = |error: io::Error| here(error.to_string());
+    let folder = builds::folder(arguments.libraries.as_deref()).map_err(unreadable)?;
     if let Some(name) = &arguments.build {
         let library = folder.join(name).join(builds::LIBRARY);
-        let missing = || here(format!("{}: there is no such build", library.display()));
-        return library
-            .is_file()
-            .then(|| library.clone())
-            .ok_or_else(missing);
+        return if library.is_file() {
+            Ok(library)
+        } else {
+            let library = library.display();
+            Err(here(format!("{library}: there is no such build")))
+        };
     }
-    let chosen = choose(&builds, &folder, file);
-    chosen.map_err(|text| Complaint { here: false, text })
+    let builds = builds::installed(&folder).map_err(unreadable)?;
+    choose(&builds, &folder, file).map_err(|text| Complaint { here: false, text })
 }
 
 fn choose(builds: &[Build], folder: &Path, file: &Path) -> Result<PathBuf, String> {
