@@ -116,6 +116,8 @@ pub struct State {
     rank: usize,
     size: usize,
     inter: bool,
+    /// Whether some of its processes are not of this MPI_COMM_WORLD.
+    is_foreign: bool,
     /// Agreed: rank 0's.
     settings: Settings,
     /// How many nodes the processes are on, once it was asked for.
@@ -142,8 +144,9 @@ impl State {
     fn new(communicator: Communicator) -> Option<State> {
         let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
         let inter = communicator.is_inter().ok()?;
+        let is_foreign = is_foreign(communicator, inter).ok()?;
         let known = JOB.get().unwrap_or(&process().settings);
-        let settings = if inter || size == 1 {
+        let settings = if inter || is_foreign || size == 1 {
             known.clone()
         } else {
             agree(communicator, known)?
@@ -156,6 +159,7 @@ impl State {
             rank,
             size,
             inter,
+            is_foreign,
             settings,
             nodes: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
@@ -194,10 +198,12 @@ impl State {
     }
 
     /// Inter-communicators are left to MPI before any argument is looked at: they mean other
-    /// things there.
+    /// things there. So are communicators with processes of other jobs.
     pub fn intra(&self) -> Result<(), Stop> {
         if self.inter {
             Err(Stop::Native(Reason::InterCommunicator))
+        } else if self.is_foreign {
+            Err(Stop::Native(Reason::OtherJob))
         } else {
             Ok(())
         }
@@ -280,6 +286,17 @@ impl State {
         *self.service.lock() = Slot::Refused(reason);
         Stop::Native(reason)
     }
+}
+
+/// Whether some of the processes are not of this MPI_COMM_WORLD. Those of a job that this one started
+/// or is connected to may be without circulant, and would not take part in what is agreed on. Either
+/// all processes of a communicator find so or none: they are of one MPI_COMM_WORLD or they are not.
+fn is_foreign(communicator: Communicator, inter: bool) -> Result<bool, Error> {
+    if communicator == Communicator::world() {
+        return Ok(false);
+    }
+    let local = communicator.world_ranks()?.is_some();
+    Ok(!local || inter && communicator.remote_world_ranks()?.is_none())
 }
 
 /// Rank 0's settings, on all processes. Collective.

@@ -62,6 +62,17 @@ impl Communicator {
         Ok(flag != 0)
     }
 
+    /// The ranks in MPI_COMM_WORLD of its processes (of the local group, if it is an
+    /// inter-communicator); none if some are not in it, but in that of another job. Local.
+    pub fn world_ranks(self) -> Result<Option<Vec<usize>>, Error> {
+        Group::of(self)?.world_ranks()
+    }
+
+    /// The same of an inter-communicator's remote group.
+    pub fn remote_world_ranks(self) -> Result<Option<Vec<usize>>, Error> {
+        Group::remote_of(self)?.world_ranks()
+    }
+
     /// Everybody gets rank 0's words. Collective.
     pub fn share(self, words: &mut [u64]) -> Result<(), Error> {
         let count = c_int::try_from(size_of_val(words)).unwrap_or(c_int::MAX);
@@ -177,23 +188,54 @@ impl Communicator {
 struct Group(MPI_Group);
 
 impl Group {
-    fn of(communicator: Communicator) -> Result<Group, Error> {
+    /// The group that `make` writes; returns MPI's error code.
+    fn made(make: impl FnOnce(*mut MPI_Group) -> c_int) -> Result<Group, Error> {
         let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
-        // SAFETY: writes the group.
-        check(unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group.as_mut_ptr()) })?;
+        check(make(group.as_mut_ptr()))?;
         // SAFETY: written by the successful call above.
         Ok(Group(unsafe { group.assume_init() }))
     }
 
+    fn of(communicator: Communicator) -> Result<Group, Error> {
+        // SAFETY: writes the group.
+        Group::made(|group| unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group) })
+    }
+
+    fn remote_of(communicator: Communicator) -> Result<Group, Error> {
+        let remote_group = native().functions.PMPI_Comm_remote_group;
+        // SAFETY: writes the group.
+        Group::made(|group| unsafe { remote_group(communicator.0, group) })
+    }
+
     /// The group of one process of this group.
     fn only(&self, rank: c_int) -> Result<Group, Error> {
-        let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
         // SAFETY: reads one rank, writes the group.
+        Group::made(|group| unsafe {
+            (native().functions.PMPI_Group_incl)(self.0, 1, &rank, group)
+        })
+    }
+
+    fn world_ranks(&self) -> Result<Option<Vec<usize>>, Error> {
+        let functions = &native().functions;
+        let mut size: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (functions.PMPI_Group_size)(self.0, &mut size) })?;
+        let ranks: Vec<c_int> = (0..size).collect();
+        let mut translated = ranks.clone();
+        let world = Group::of(Communicator::world())?;
+        // SAFETY: reads and writes as many ranks as each array has.
         check(unsafe {
-            (native().functions.PMPI_Group_incl)(self.0, 1, &rank, group.as_mut_ptr())
+            (functions.PMPI_Group_translate_ranks)(
+                self.0,
+                size,
+                ranks.as_ptr(),
+                world.0,
+                translated.as_mut_ptr(),
+            )
         })?;
-        // SAFETY: written by the successful call above.
-        Ok(Group(unsafe { group.assume_init() }))
+        // MPI_UNDEFINED is no rank.
+        let rank = |&rank: &c_int| usize::try_from(rank).ok();
+        Ok(translated.iter().map(rank).collect())
     }
 }
 

@@ -166,6 +166,7 @@ natives! {
     PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
     PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
     PMPI_Comm_rank(MPI_Comm, *mut c_int);
+    PMPI_Comm_remote_group(MPI_Comm, *mut MPI_Group);
     PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
     PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
     PMPI_Comm_size(MPI_Comm, *mut c_int);
@@ -175,6 +176,8 @@ natives! {
     PMPI_Get_processor_name(*mut c_char, *mut c_int);
     PMPI_Group_free(*mut MPI_Group);
     PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
+    PMPI_Group_size(MPI_Group, *mut c_int);
+    PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
     PMPI_Initialized(*mut c_int);
     PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
     PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);

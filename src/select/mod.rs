@@ -68,6 +68,8 @@ pub enum Reason {
     OneProcess,
     /// The communicator is an inter-communicator.
     InterCommunicator,
+    /// The communicator has processes of another job, which may be without circulant.
+    OtherJob,
     /// The message is smaller than `CIRCULANT_MIN_BYTES`.
     Small,
     /// All processes share one node.
@@ -97,11 +99,12 @@ impl Reason {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of the discriminants.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 16] = [
         Reason::Disabled,
         Reason::Chosen,
         Reason::OneProcess,
         Reason::InterCommunicator,
+        Reason::OtherJob,
         Reason::Small,
         Reason::OneNode,
         Reason::CostModel,
@@ -122,6 +125,7 @@ impl Reason {
             Reason::Chosen => "chosen",
             Reason::OneProcess => "one_process",
             Reason::InterCommunicator => "inter_communicator",
+            Reason::OtherJob => "other_job",
             Reason::Small => "small",
             Reason::OneNode => "one_node",
             Reason::CostModel => "cost_model",
