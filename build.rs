@@ -45,6 +45,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_STATUS_IGNORE",
     "MPI_KEYVAL_INVALID",
     "MPI_PROC_NULL",
+    "MPI_ROOT",
 ];
 
 /// The datatypes of integers, of those that MPIs have.

@@ -8,6 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod intergroup;
+
+pub use intergroup::{Intergroup, simulate_intergroup};
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
@@ -219,27 +223,32 @@ fn run<P: Plan>(problem: &Problem, plan: impl Fn(usize) -> P) -> Result<Vec<Coun
     let mut ranks: Vec<_> = (0..problem.processes)
         .map(|rank| Rank::new(problem, rank, scratch, plans[rank].rounds(), &network))
         .collect();
+    execute(&plans, &mut ranks, &network, problem.pacing)?;
+    ranks.iter().try_for_each(Rank::check)?;
+    Ok(ranks.iter().map(|rank| rank.counts).collect())
+}
+
+/// Runs each process' plan to its end.
+fn execute<P: Plan>(
+    plans: &[P],
+    ranks: &mut [Rank<'_>],
+    network: &RefCell<Network>,
+    pacing: Pacing,
+) -> Result<(), Failure> {
     let mut workspaces: Vec<_> = ranks.iter().map(|_| Workspace::default()).collect();
     let mut engines: Vec<_> = ranks
         .iter_mut()
         .zip(&mut workspaces)
-        .enumerate()
-        .map(|(rank, (transport, workspace))| {
-            Engine::new(&plans[rank], transport, workspace, problem.pacing)
-        })
+        .zip(plans)
+        .map(|((transport, workspace), plan)| Engine::new(plan, transport, workspace, pacing))
         .collect();
-    finish_all(&mut engines, &network)?;
+    finish_all(&mut engines, network)?;
     drop(engines);
-    ranks.iter().try_for_each(Rank::check)?;
-    if network
-        .borrow()
-        .in_flight
-        .values()
-        .any(|queue| !queue.is_empty())
-    {
+    let in_flight = &network.borrow().in_flight;
+    if in_flight.values().any(|queue| !queue.is_empty()) {
         return Err(Failure::Unreceived);
     }
-    Ok(ranks.iter().map(|rank| rank.counts).collect())
+    Ok(())
 }
 
 /// Advances each process in turn until all are done, or none can go on.

@@ -1,6 +1,7 @@
 //! MPI_Allgatherv: the n-block all-broadcast (Algorithm 7), each process the root of its message; or,
 //! with one block, an allgather in as few rounds, of consecutive blocks.
 
+use super::intergroup::gather_across;
 use super::{begin_alike, count, done, layout, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
@@ -41,7 +42,9 @@ pub(super) fn gather(
     call: &Allgatherv,
     work: &mut Work,
 ) -> Result<(), Stop> {
-    state.intra()?;
+    if let Some(remote) = state.remote()? {
+        return gather_across(state, remote, operation, call, work);
+    }
     let unit = size(call.receive_type)?;
     let (mut bytes, mut largest) = (0usize, 0);
     for rank in 0..state.size() {

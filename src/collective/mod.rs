@@ -16,6 +16,7 @@ mod allreduce;
 mod alltoall;
 mod bcast;
 mod gather;
+mod intergroup;
 mod reduce;
 mod reduce_scatter;
 mod reduce_scatter_block;

@@ -17,7 +17,7 @@ pub use service::{Lists, Service};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use crate::mpi::{self, Buffer, Communicator, Datatype, Error};
+use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Private};
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
 use crate::select::{self, Call, Choice, Operation, Reason, Settings};
@@ -115,7 +115,8 @@ pub struct State {
     communicator: Communicator,
     rank: usize,
     size: usize,
-    inter: bool,
+    /// Of an inter-communicator.
+    remote: Option<Remote>,
     /// Whether some of its processes are not of this MPI_COMM_WORLD.
     is_foreign: bool,
     /// Agreed: rank 0's.
@@ -124,6 +125,15 @@ pub struct State {
     nodes: OnceCell<usize>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
+}
+
+/// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
+#[derive(Clone, Copy, Debug)]
+pub struct Remote {
+    /// Its processes.
+    pub size: usize,
+    /// Whether this process' group comes first where both are numbered through.
+    pub leads: bool,
 }
 
 enum Slot {
@@ -143,13 +153,16 @@ pub fn state<'call>(communicator: Communicator) -> Option<&'call State> {
 impl State {
     fn new(communicator: Communicator) -> Option<State> {
         let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
-        let inter = communicator.is_inter().ok()?;
-        let is_foreign = is_foreign(communicator, inter).ok()?;
+        let (remote, is_foreign) = if communicator == Communicator::world() {
+            (None, false)
+        } else {
+            surroundings(communicator).ok()?
+        };
         let known = JOB.get().unwrap_or(&process().settings);
-        let settings = if inter || is_foreign || size == 1 {
+        let settings = if is_foreign || size == 1 && remote.is_none() {
             known.clone()
         } else {
-            agree(communicator, known)?
+            agree(communicator, remote, known)?
         };
         if communicator == Communicator::world() {
             JOB.get_or_init(|| settings.clone());
@@ -158,7 +171,7 @@ impl State {
             communicator,
             rank,
             size,
-            inter,
+            remote,
             is_foreign,
             settings,
             nodes: OnceCell::new(),
@@ -186,6 +199,11 @@ impl State {
         usize::try_from(self.settings.segment).unwrap_or(usize::MAX)
     }
 
+    /// The skips of the algorithms with one block.
+    pub fn skips(&self) -> Rule {
+        self.settings.skips
+    }
+
     /// Whether the algorithms with one block can keep the order of ranks.
     pub fn keeps_order(&self) -> bool {
         self.settings.skips == Rule::Linear
@@ -200,12 +218,20 @@ impl State {
     /// Inter-communicators are left to MPI before any argument is looked at: they mean other
     /// things there. So are communicators with processes of other jobs.
     pub fn intra(&self) -> Result<(), Stop> {
-        if self.inter {
-            Err(Stop::Native(Reason::InterCommunicator))
-        } else if self.is_foreign {
+        match self.remote()? {
+            Some(_) => Err(Stop::Native(Reason::InterCommunicator)),
+            None => Ok(()),
+        }
+    }
+
+    /// The other group of an inter-communicator, for the operations that are ours there.
+    pub fn remote(&self) -> Result<Option<Remote>, Stop> {
+        if self.is_foreign {
             Err(Stop::Native(Reason::OtherJob))
+        } else if self.remote.is_some() && !self.settings.inter {
+            Err(Stop::Native(Reason::InterCommunicator))
         } else {
-            Ok(())
+            Ok(self.remote)
         }
     }
 
@@ -218,18 +244,14 @@ impl State {
         largest: usize,
     ) -> Result<usize, Stop> {
         let choose = |nodes| {
-            let (bytes, largest) = (bytes as u64, largest as u64);
-            let call = Call {
+            self.choose(&Call {
                 operation,
-                bytes,
-                largest,
+                bytes: bytes as u64,
+                largest: largest as u64,
                 processes: self.size,
+                smaller_group: 0,
                 nodes,
-            };
-            match select::choose(&call, &self.settings) {
-                Choice::Native(reason) => Err(Stop::Native(reason)),
-                Choice::Circulant { blocks } => Ok(blocks),
-            }
+            })
         };
         // The nodes are counted only where they can matter: not for what is native on any number
         // of nodes, nor for what is ours on one.
@@ -237,15 +259,21 @@ impl State {
         choose(1).or_else(|_| choose(self.nodes()?))
     }
 
+    /// The number of blocks for a call that is to be ours.
+    pub fn choose(&self, call: &Call) -> Result<usize, Stop> {
+        match select::choose(call, &self.settings) {
+            Choice::Native(reason) => Err(Stop::Native(reason)),
+            Choice::Circulant { blocks } => Ok(blocks),
+        }
+    }
+
     /// On how many nodes the processes are. Collective at the first call.
     fn nodes(&self) -> Result<usize, Stop> {
         if let Some(&nodes) = self.nodes.get() {
             return Ok(nodes);
         }
-        let mut hashes = self.communicator.gather_all(mpi::node_hash())?;
-        hashes.sort_unstable();
-        hashes.dedup();
-        Ok(*self.nodes.get_or_init(|| hashes.len()))
+        let nodes = count_nodes(self.communicator)?;
+        Ok(*self.nodes.get_or_init(|| nodes))
     }
 
     /// Runs `call` on `data`, the elements of this process, with this communicator's service, which is
@@ -262,11 +290,11 @@ impl State {
             Slot::Untried if mpi::is_being_duplicated(self.communicator) => {
                 return Err(self.refuse(Reason::NoCommunicator));
             }
-            Slot::Untried => match self
-                .communicator
-                .private_twin(self.settings.communicators)?
-            {
-                Some(private) => Box::new(Service::new(self.rank, &self.settings, private)?),
+            Slot::Untried => match self.make_private()? {
+                Some(private) => {
+                    let group = (self.rank, self.size);
+                    Box::new(Service::new(group, &self.settings, private)?)
+                }
                 None => return Err(self.refuse(Reason::NoCommunicator)),
             },
             Slot::Refused(reason) => return Err(self.refuse(reason)),
@@ -282,27 +310,53 @@ impl State {
         result
     }
 
+    /// The private communicator: of the same processes, or of those of both groups.
+    fn make_private(&self) -> Result<Option<Private>, Error> {
+        let most = self.settings.communicators;
+        match self.remote {
+            None => self.communicator.private_twin(most),
+            Some(remote) => self.communicator.private_union(remote.leads, most),
+        }
+    }
+
     fn refuse(&self, reason: Reason) -> Stop {
         *self.service.lock() = Slot::Refused(reason);
         Stop::Native(reason)
     }
 }
 
-/// Whether some of the processes are not of this MPI_COMM_WORLD. Those of a job that this one started
-/// or is connected to may be without circulant, and would not take part in what is agreed on. Either
-/// all processes of a communicator find so or none: they are of one MPI_COMM_WORLD or they are not.
-fn is_foreign(communicator: Communicator, inter: bool) -> Result<bool, Error> {
-    if communicator == Communicator::world() {
-        return Ok(false);
+/// The other group of an inter-communicator, and whether some of the processes of a communicator are not
+/// of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be without
+/// circulant, and would not take part in what is agreed on. Either all processes of a communicator find
+/// so or none: they are of one MPI_COMM_WORLD or they are not. Local.
+fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Error> {
+    let local = communicator.world_ranks()?;
+    if !communicator.is_inter()? {
+        return Ok((None, local.is_none()));
     }
-    let local = communicator.world_ranks()?.is_some();
-    Ok(!local || inter && communicator.remote_world_ranks()?.is_none())
+    let (Some(local), Some(remote)) = (local, communicator.remote_world_ranks()?) else {
+        return Ok((None, true));
+    };
+    let leads = local.first() < remote.first();
+    let size = remote.len();
+    Ok((Some(Remote { size, leads }), false))
 }
 
-/// Rank 0's settings, on all processes. Collective.
-fn agree(communicator: Communicator, known: &Settings) -> Option<Settings> {
+/// On how many nodes the processes are. Collective.
+fn count_nodes(communicator: Communicator) -> Result<usize, Error> {
+    let mut hashes = communicator.gather_all(mpi::node_hash())?;
+    hashes.sort_unstable();
+    hashes.dedup();
+    Ok(hashes.len())
+}
+
+/// The settings of rank 0, or of rank 0 of one group, on all processes. Collective.
+fn agree(communicator: Communicator, remote: Option<Remote>, known: &Settings) -> Option<Settings> {
     let mut words = known.encode();
-    communicator.share(&mut words).ok()?;
+    match remote {
+        None => communicator.share(&mut words).ok()?,
+        Some(remote) => communicator.share_across(&mut words, remote.leads).ok()?,
+    }
     let agreed = Settings::decode(&words);
     if agreed.is_none() {
         // Native here would be a deadlock: the others do not know of it.

@@ -2,9 +2,9 @@
 
 use crate::engine::{self, Engine, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Layout, Memory, Message, Operator, PointToPoint, Private, device,
+    Buffer, Datatype, Layout, Memory, Message, Operator, PointToPoint, Private, Span, device,
 };
-use crate::plan::{Piece, Plan, Routes, Schedules};
+use crate::plan::{Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
 use crate::select::{Pacing, Reason, Settings};
 
@@ -16,8 +16,10 @@ use super::pool::Pool;
 pub struct Service {
     /// This process' rank.
     pub rank: usize,
-    /// The private communicator.
+    /// The private communicator: of both groups of an inter-communicator.
     pub private: Private,
+    /// How many nodes its processes are on, once it was asked for.
+    nodes: Option<usize>,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,
     /// The skips for p processes.
@@ -41,15 +43,19 @@ pub struct Service {
 }
 
 impl Service {
-    /// For process `rank`, on the private communicator. Collective.
-    pub fn new(rank: usize, settings: &Settings, private: Private) -> Result<Service, Stop> {
+    /// For a process of this rank in a group of this size, on the private communicator. Collective.
+    pub fn new(
+        (rank, size): (usize, usize),
+        settings: &Settings,
+        private: Private,
+    ) -> Result<Service, Stop> {
         let communicator = private.communicator();
-        let size = communicator.size()?;
         let devices = settings.gpu && !communicator.all_agree(!device::may_be_used())?;
         Ok(Service {
             rank,
             devices,
             private,
+            nodes: None,
             skips: Skips::new(size),
             sequence: Sequence::of_rule(settings.skips, size),
             routes: None,
@@ -63,6 +69,15 @@ impl Service {
             lists: Lists::default(),
             judgements: Judgements::default(),
         })
+    }
+
+    /// On how many nodes the processes of the private communicator are. Collective at the first call.
+    pub fn nodes(&mut self) -> Result<usize, Stop> {
+        if let Some(nodes) = self.nodes {
+            return Ok(nodes);
+        }
+        let nodes = super::count_nodes(self.private.communicator())?;
+        Ok(*self.nodes.insert(nodes))
     }
 
     /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of a
@@ -88,6 +103,8 @@ impl Service {
 pub struct Lists {
     /// Where messages are: of operations that store.
     pub messages: Vec<Message>,
+    /// Where messages are: between groups.
+    pub spans: Vec<Span>,
     /// Where messages are: of operations that combine.
     pub layouts: Vec<Layout>,
     /// The messages that are not empty, ascending.
@@ -98,6 +115,18 @@ pub struct Lists {
     pub pieces: Vec<Piece>,
     /// For copies of elements that have gaps, and to see in which order elements are packed.
     pub packed: Vec<u8>,
+    /// What goes from one group of an inter-communicator to the other, and back.
+    pub streams: [Stream; 2],
+    /// The parts of both.
+    pub parts: Parts,
+}
+
+impl Lists {
+    /// Cuts the streams into parts, in steps of `segment` bytes.
+    pub fn set_parts(&mut self, segment: usize) {
+        self.parts
+            .set([&self.streams[0], &self.streams[1]], segment);
+    }
 }
 
 /// Schedules for the roots seen last, the latest first.
@@ -188,7 +217,18 @@ impl Run {
         private: &Private,
         memory: M,
     ) -> Result<M, Stop> {
-        let mut transport = PointToPoint::new(private, memory);
+        self.execute_from(0, plan, private, memory)
+    }
+
+    /// The same where process 0 of the plan is rank `first` of `private`, and the others follow.
+    pub fn execute_from<M: Memory>(
+        &mut self,
+        first: usize,
+        plan: &dyn Plan,
+        private: &Private,
+        memory: M,
+    ) -> Result<M, Stop> {
+        let mut transport = PointToPoint::new(private, first, memory);
         match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
             Ok(_) => Ok(transport.memory),
             Err(error) => {

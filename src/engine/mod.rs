@@ -592,7 +592,7 @@ impl<'a, T: Transport> Engine<'a, T> {
     fn range(&self, piece: Piece) -> std::ops::Range<usize> {
         block_range(
             self.transport.length(piece.message),
-            self.plan.blocks(),
+            self.plan.blocks_of(piece.message),
             piece.block,
         )
     }

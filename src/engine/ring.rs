@@ -116,8 +116,9 @@ struct Sizes {
 impl Sizes {
     fn new(plan: &dyn Plan, lengths: impl Iterator<Item = usize>) -> Sizes {
         let (mut all, mut largest, mut filled) = (0usize, 0, 0);
-        for length in lengths.filter(|&length| length > 0) {
-            let block = largest_block(length, plan.blocks());
+        let with_data = lengths.enumerate().filter(|&(_, length)| length > 0);
+        for (message, length) in with_data {
+            let block = largest_block(length, plan.blocks_of(message));
             all = all.saturating_add(block);
             largest = largest.max(block);
             filled += 1;

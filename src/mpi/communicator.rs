@@ -75,11 +75,29 @@ impl Communicator {
 
     /// Everybody gets rank 0's words. Collective.
     pub fn share(self, words: &mut [u64]) -> Result<(), Error> {
+        self.share_of(words, 0)
+    }
+
+    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process' group,
+    /// if that `leads`. Collective.
+    pub fn share_across(self, words: &mut [u64], leads: bool) -> Result<(), Error> {
+        let constants = &native().constants;
+        let sender = if self.rank()? == 0 {
+            constants.root.0
+        } else {
+            constants.proc_null.0
+        };
+        // There, and back to the other processes of the group that leads.
+        self.share_of(words, if leads { sender } else { 0 })?;
+        self.share_of(words, if leads { 0 } else { sender })
+    }
+
+    fn share_of(self, words: &mut [u64], root: c_int) -> Result<(), Error> {
         let count = c_int::try_from(size_of_val(words)).unwrap_or(c_int::MAX);
         let byte = native().constants.byte;
         // SAFETY: `words` is `count` bytes long.
         check(unsafe {
-            (native().functions.PMPI_Bcast)(words.as_mut_ptr().cast(), count, byte, 0, self.0)
+            (native().functions.PMPI_Bcast)(words.as_mut_ptr().cast(), count, byte, root, self.0)
         })
     }
 
@@ -102,7 +120,14 @@ impl Communicator {
         Ok(words)
     }
 
-    /// Whether all processes say yes. Collective.
+    /// Whether all processes of both groups of an inter-communicator say yes. Collective.
+    fn all_agree_across(self, yes: bool) -> Result<bool, Error> {
+        // Each group learns what the other says; then the other, that it was told.
+        let theirs = self.all_agree(yes)?;
+        self.all_agree(yes && theirs)
+    }
+
+    /// Whether all processes say yes; of an inter-communicator, those of the other group. Collective.
     pub fn all_agree(self, yes: bool) -> Result<bool, Error> {
         let (own, mut all) = (u8::from(yes), 0u8);
         let constants = &native().constants;
@@ -172,12 +197,35 @@ impl Communicator {
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
     pub fn private_twin(self, most: usize) -> Result<Option<Private>, Error> {
-        if !self.all_agree(LIVE.load(Ordering::Relaxed) < most)? {
+        self.make_private(most, Communicator::all_agree, Communicator::create_twin)
+    }
+
+    /// The same of both groups of an inter-communicator together, as one: first the processes of this
+    /// process' group, if that `leads`. Collective.
+    pub fn private_union(self, leads: bool, most: usize) -> Result<Option<Private>, Error> {
+        self.make_private(most, Communicator::all_agree_across, |inter| {
+            let mut union = native().constants.comm_null;
+            let high = c_int::from(!leads);
+            let merge = native().functions.PMPI_Intercomm_merge;
+            // SAFETY: an inter-communicator, of which each group says the same and not what the other
+            // says.
+            check(unsafe { merge(inter.0, high, &mut union) })?;
+            Private::new(union)
+        })
+    }
+
+    fn make_private(
+        self,
+        most: usize,
+        all_agree: fn(Communicator, bool) -> Result<bool, Error>,
+        make: impl FnOnce(Communicator) -> Result<Private, Error>,
+    ) -> Result<Option<Private>, Error> {
+        if !all_agree(self, LIVE.load(Ordering::Relaxed) < most)? {
             return Ok(None);
         }
-        let twin = self.with_errors_returned(|| self.create_twin());
-        Ok(if self.all_agree(twin.is_ok())? {
-            twin.ok()
+        let made = self.with_errors_returned(|| make(self));
+        Ok(if all_agree(self, made.is_ok())? {
+            made.ok()
         } else {
             None
         })

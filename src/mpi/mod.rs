@@ -11,6 +11,7 @@
 //! | `operator` | an operator: what it may be applied to |
 //! | `transport` | the engine's transport over point-to-point messages |
 //! | `packed` | memory in units of packed bytes, for blocks that are stored |
+//! | `direct` | memory in units of packed bytes, for messages that are where they belong |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 //! | `slots` | memory in units of packed bytes, for messages that pass through |
 //! | `scratch` | memory that is kept between calls |
@@ -26,6 +27,7 @@ mod communicator;
 mod counts;
 mod datatype;
 pub mod device;
+mod direct;
 mod elements;
 mod native;
 mod operator;
@@ -41,6 +43,7 @@ pub use attribute::{hook_end, is_being_duplicated, mark_duplicated, state, while
 pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
+pub use direct::{Direct, Span};
 pub use elements::{Elements, Layout};
 pub use native::{find_in, function, is_another, library, native, object_of};
 pub use operator::Operator;

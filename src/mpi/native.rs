@@ -179,6 +179,7 @@ natives! {
     PMPI_Group_size(MPI_Group, *mut c_int);
     PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
     PMPI_Initialized(*mut c_int);
+    PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
     PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
     PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
     PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
@@ -269,6 +270,7 @@ constants! {
     status_ignore: Address = STATUS_IGNORE;
     keyval_invalid: Integer = KEYVAL_INVALID;
     proc_null: Integer = PROC_NULL;
+    root: Integer = ROOT;
 }
 
 /// The MPI library of this process, where it is the one that this library was built for.

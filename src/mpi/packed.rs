@@ -46,7 +46,7 @@ pub struct Packed<'a> {
     pub communicator: &'a Private,
 }
 
-/// Elements of the program that are to be packed (or unpacked).
+/// Elements of the program that are to be packed or unpacked.
 #[derive(Clone, Copy)]
 pub struct Source {
     /// Where they are.
@@ -55,6 +55,34 @@ pub struct Source {
     pub datatype: Datatype,
     /// Whether they are packed as they are.
     pub contiguous: bool,
+}
+
+impl Source {
+    /// Packs `count` of them, from the `first` on, to `to`.
+    pub fn pack(
+        &self,
+        first: usize,
+        count: usize,
+        to: Buffer,
+        communicator: &Private,
+    ) -> Result<(), Error> {
+        let from = self.datatype.element(self.elements, first as isize);
+        if self.contiguous {
+            copy_bytes(from, to, count * self.datatype.size());
+            return Ok(());
+        }
+        self.datatype.pack(from, count, to, communicator)
+    }
+
+    /// Unpacks `count` of them, from the first on, from `from`.
+    pub fn unpack(&self, count: usize, from: Buffer, communicator: &Private) -> Result<(), Error> {
+        if self.contiguous {
+            copy_bytes(from, self.elements, count * self.datatype.size());
+            return Ok(());
+        }
+        self.datatype
+            .unpack(from, self.elements, count, communicator)
+    }
 }
 
 /// A message that starts here.
@@ -83,11 +111,11 @@ impl Packed<'_> {
         let Some(source) = own.source else {
             return Ok(());
         };
-        let datatype = source.datatype;
         if own.packed >= end {
             return Ok(());
         }
-        let (first, size) = (own.packed / datatype.size(), datatype.size());
+        let size = source.datatype.size();
+        let first = own.packed / size;
         let count = end.div_ceil(size) - first;
         let home = self
             .home(&self.messages[own.message])
@@ -95,12 +123,7 @@ impl Packed<'_> {
         if let Some(own) = &mut self.own {
             own.packed = (first + count) * size;
         }
-        let from = datatype.element(source.elements, first as isize);
-        if source.contiguous {
-            copy_bytes(from, home, count * size);
-            return Ok(());
-        }
-        datatype.pack(from, count, home, self.communicator)
+        source.pack(first, count, home, self.communicator)
     }
 
     /// Unpacks elements `first..end` of message `message`.

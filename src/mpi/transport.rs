@@ -68,6 +68,8 @@ const SMALL: usize = 4 << 10;
 pub struct PointToPoint<'a, M> {
     native: &'static Native,
     communicator: &'a Private,
+    /// The rank of process 0.
+    first: usize,
     /// Where blocks are.
     pub memory: M,
     sends: [MPI_Request; SLOTS],
@@ -75,13 +77,14 @@ pub struct PointToPoint<'a, M> {
 }
 
 impl<'a, M: Memory> PointToPoint<'a, M> {
-    /// Over `communicator`.
-    pub fn new(communicator: &'a Private, memory: M) -> Self {
+    /// Over `communicator`, of which rank `first` is process 0, and so on.
+    pub fn new(communicator: &'a Private, first: usize, memory: M) -> Self {
         let native = native();
         let none = [native.constants.request_null; SLOTS];
         PointToPoint {
             native,
             communicator,
+            first,
             memory,
             sends: none,
             receives: none,
@@ -149,12 +152,13 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
             self.memory.unit(),
             self.communicator.communicator().handle(),
         );
+        let to = int(self.first + to);
         if mode == SendMode::Standard && length * self.memory.unit_size() <= SMALL {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
             // SAFETY: `length` units are at the place's address.
             return check(unsafe {
-                (functions.PMPI_Send)(start, int(length), unit, int(to), TAG, comm)
+                (functions.PMPI_Send)(start, int(length), unit, to, TAG, comm)
             });
         }
         let send = match mode {
@@ -164,7 +168,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         let request = &mut self.sends[slot];
         // SAFETY: `length` units are at the place's address, and stay there until the send is
         // finished.
-        check(unsafe { send(start, int(length), unit, int(to), TAG, comm, request) })
+        check(unsafe { send(start, int(length), unit, to, TAG, comm, request) })
     }
 
     fn start_receive(
@@ -181,7 +185,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
                 self.memory.address(place).write(),
                 int(length),
                 self.memory.unit(),
-                int(from),
+                int(self.first + from),
                 TAG,
                 self.communicator.communicator().handle(),
                 &mut self.receives[slot],

@@ -5,8 +5,8 @@
 //! executes it over a [transport](crate::transport).
 //!
 //! A problem has one or more *messages*, each with a root, and every message is cut into the same
-//! number `n` of blocks. Broadcast and reduction have one message; the others have `p`, message `j`
-//! being rooted at process `j`.
+//! number `n` of blocks (but in an [`Exchange`]). Broadcast and reduction have one message; the others
+//! have `p`, message `j` being rooted at process `j`.
 //!
 //! | plan | collective | source |
 //! | --- | --- | --- |
@@ -19,6 +19,7 @@
 //! | [`Allreduce`] | MPI_Allreduce | there, Algorithm 2 |
 //! | [`AllToAll`] | MPI_Alltoall | there, section 4 |
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
+//! | [`Exchange`], then [`Doubling`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
 //! | [`Census`] | MPI_Allreduce, small | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ mod broadcast;
 mod census;
 mod doubling;
 mod gather;
+mod intergroup;
 mod phases;
 mod reversed;
 
@@ -40,6 +42,7 @@ pub use broadcast::{Broadcast, Schedules};
 pub use census::Census;
 pub use doubling::{Doubling, Segments};
 pub use gather::{Gather, Scatter};
+pub use intergroup::{Division, Exchange, Part, Parts, Stream};
 pub use reversed::Reversed;
 
 use std::ops::Range;
@@ -76,11 +79,15 @@ pub enum Operand {
 pub trait Plan {
     /// Number of processes, p.
     fn processes(&self) -> usize;
-    /// Number of messages: 1, or p.
+    /// Number of messages: 1, or p, or the parts of an exchange.
     fn messages(&self) -> usize;
     /// Number of blocks per message, n.
     fn blocks(&self) -> usize {
         1
+    }
+    /// Number of blocks of one message, where they differ.
+    fn blocks_of(&self, _message: usize) -> usize {
+        self.blocks()
     }
     /// Number of rounds; 0 for a single process.
     fn rounds(&self) -> usize;

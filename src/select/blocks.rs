@@ -34,7 +34,7 @@ pub const PAIR_BLOCK: u64 = 4 << 20;
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
 pub fn blocks(call: &Call, settings: &Settings) -> usize {
-    if !call.operation.is_pipelined() {
+    if !call.operation.is_pipelined() || call.smaller_group > 0 {
         return 1;
     }
     let n = wanted(call, settings)
@@ -119,6 +119,7 @@ mod tests {
             bytes,
             largest: bytes,
             processes,
+            smaller_group: 0,
             nodes: processes,
         }
     }

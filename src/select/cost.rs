@@ -55,6 +55,7 @@ fn native_startups(call: &Call) -> f64 {
 /// Predicted seconds of `call`, run by circulant in `blocks` blocks (at least 1).
 pub fn circulant(call: &Call, blocks: usize) -> f64 {
     match call.operation {
+        _ if call.smaller_group > 0 => across_groups(call),
         Operation::Bcast | Operation::Reduce => pipelined(call, blocks),
         Operation::Allreduce => 2.0 * one_block(call),
         // These save start-ups, which their native forms do as well where messages are small.
@@ -64,6 +65,15 @@ pub fn circulant(call: &Call, blocks: usize) -> f64 {
         _ if blocks == 1 => one_block(call),
         _ => pipelined(call, blocks),
     }
+}
+
+/// Predicted seconds between two groups: an exchange and an allgather; and perhaps another, of sizes,
+/// before. The largest contribution takes the longest in the exchange (Kang et al., Theorem 3).
+fn across_groups(call: &Call) -> f64 {
+    let larger_group = call.processes.saturating_sub(call.smaller_group);
+    let exchange = larger_group.div_ceil(call.smaller_group) + 1;
+    let rounds = exchange as f64 + 2.0 * f64::from(call.phases());
+    messages(call, rounds, call.bytes as f64 + call.largest as f64)
 }
 
 /// Predicted seconds of a pipeline of `blocks` blocks.
@@ -84,6 +94,9 @@ fn messages(call: &Call, rounds: f64, bytes: f64) -> f64 {
 
 /// Predicted seconds of `call`, run by the MPI library.
 pub fn native(call: &Call) -> f64 {
+    if call.smaller_group > 0 {
+        return native_across_groups(call);
+    }
     let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
         1.0
     } else {
@@ -96,6 +109,15 @@ pub fn native(call: &Call) -> f64 {
     native_startups(call) * ALPHA + volume * BETA * bytes
 }
 
+/// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its best:
+/// a gather, an exchange between two roots and a broadcast, each of all bytes (Kang et al., equation 1).
+/// Not node-aware; yet where processes share a node, it is charged as if it were.
+fn native_across_groups(call: &Call) -> f64 {
+    let shared = call.nodes <= FEW_NODES || call.processes_per_node() > 1;
+    let volume = if shared { 1.0 } else { 3.0 };
+    2.0 * f64::from(call.phases()) * ALPHA + volume * BETA * call.bytes as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +128,7 @@ mod tests {
             bytes,
             largest: bytes / processes as u64,
             processes,
+            smaller_group: 0,
             nodes,
         }
     }

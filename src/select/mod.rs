@@ -38,8 +38,11 @@ pub struct Call {
     pub bytes: u64,
     /// The largest part of it that belongs to one rank.
     pub largest: u64,
-    /// p: the processes of the communicator.
+    /// p: the processes of the communicator; of an inter-communicator, those of both groups.
     pub processes: usize,
+    /// The processes of the smaller group of an inter-communicator; else 0. There `bytes` are those of
+    /// the group that has more, and `largest` is the largest contribution of all.
+    pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,
 }
@@ -214,6 +217,7 @@ mod tests {
             bytes,
             largest: bytes,
             processes,
+            smaller_group: 0,
             nodes,
         }
     }
@@ -380,6 +384,7 @@ mod tests {
                         bytes,
                         largest: bytes,
                         processes,
+                        smaller_group: 0,
                         nodes,
                     };
                     if let Choice::Circulant { blocks } = choose(&call, &Settings::default()) {

@@ -50,6 +50,8 @@ pub struct Settings {
     /// The most private communicators that a process has at once: MPICH has about 2,000
     /// communicators in all, and most of them are the program's.
     pub communicators: usize,
+    /// Whether calls on inter-communicators may be ours.
+    pub inter: bool,
     /// Whether it is asked of buffers if they are in the memory of a device.
     pub gpu: bool,
     /// One line a call on rank 0's standard error.
@@ -155,6 +157,7 @@ impl Default for Settings {
             scratch_max: 64 << 20,
             roots: 16,
             communicators: 32,
+            inter: true,
             gpu: true,
             trace: false,
             verbose: false,

@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 20;
+const GENERAL_ROWS: usize = 21;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -149,6 +149,13 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "private communicators of a process at once; calls on further ones go to the MPI library",
         |s| s.communicators as u64,
         |s, word| s.communicators = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_INTER",
+        SWITCH,
+        "0: calls on inter-communicators go to the MPI library",
+        |s| s.inter.into(),
+        |s, word| s.inter = word != 0,
     ),
     Variable::agreed(
         "CIRCULANT_GPU",

@@ -22,6 +22,12 @@ enum outcome {
 static const char *const outcome_name[OUTCOMES] = {
     "circulant", "inter_communicator", "not_commutative", "one_process", "empty", "arguments"};
 
+static MPI_Count between;
+
+void calls_between(MPI_Count items) {
+    between = items;
+}
+
 static atomic_ulong counted[OPERATIONS][OUTCOMES];
 
 #ifdef LARGE_COUNT
@@ -62,8 +68,11 @@ static enum outcome outcome_of(enum operation operation, MPI_Count items, MPI_Da
                                MPI_Op op, MPI_Comm comm) {
     int inter, commutative = 1, bytes;
     MPI_Comm_test_inter(comm, &inter);
-    if (inter) {
+    if (inter && operation != ALLGATHER && operation != ALLGATHERV) {
         return INTER_COMMUNICATOR;
+    }
+    if (inter) {
+        return between == 0 ? EMPTY : CIRCULANT;
     }
     if (op != MPI_OP_NULL) {
         MPI_Op_commutative(op, &commutative);

@@ -33,6 +33,12 @@ int gather(const void *send, MPI_Count send_count, MPI_Datatype send_type, void 
 int scatter(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *receive,
             MPI_Count receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm);
 
+/*
+ * Declares what the next calls of allgather and allgatherv move between the groups of an
+ * inter-communicator, which a rank cannot tell from its arguments.
+ */
+void calls_between(MPI_Count items);
+
 /* One line an operation: "calls bcast circulant=10 empty=2". */
 void calls_print(void);
 

@@ -1,5 +1,6 @@
 /*
- * Inter-communicators, where the six operations mean something else: they stay with the MPI.
+ * Inter-communicators, where the operations mean something else: all but the allgathers stay with the
+ * MPI.
  * Ranks 0, 3, 6, ... are one group, the others the other; each group has data of its own.
  */
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static void one_allgather(const struct groups *g, bool counts) {
                       data);
         free(data);
     }
+    calls_between(mine);
     if (counts) {
         allgatherv(send.origin, mine, MPI_INT, receive.origin, count, displacement, MPI_INT,
                    g->inter);

@@ -1,0 +1,245 @@
+/*
+ * MPI_Allgather and MPI_Allgatherv on inter-communicators: groups of many sizes, each the larger one,
+ * with much, little or nothing to send, in one direction only; datatypes that differ from rank to
+ * rank, results in any order.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "check.h"
+#include "layout.h"
+#include "sizes.h"
+
+struct groups {
+    MPI_Comm inter;
+    int own;     /* 0 or 1 */
+    int rank;    /* in the own group */
+    int size[2]; /* of either group */
+};
+
+/* Ways to divide the ranks into two groups. */
+enum { DIVISIONS = 5 };
+
+static int group_of(int division, int rank) {
+    const int group[DIVISIONS] = {rank > 0, rank < world_size - 1, rank % 3 != 0,
+                                  rank < world_size / 2, rank >= (world_size * 3 + 3) / 4};
+    return group[division];
+}
+
+static struct groups divide(int division) {
+    struct groups g = {.own = group_of(division, world_rank)};
+    int leader[2] = {-1, -1};
+    for (int rank = world_size - 1; rank >= 0; rank--) {
+        leader[group_of(division, rank)] = rank;
+        g.size[group_of(division, rank)]++;
+    }
+    MPI_Comm local;
+    MPI_Comm_split(MPI_COMM_WORLD, g.own, world_rank, &local);
+    MPI_Comm_rank(local, &g.rank);
+    if (g.size[0] > 0 && g.size[1] > 0) {
+        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, leader[1 - g.own], division, &g.inter);
+    } else {
+        g.inter = MPI_COMM_NULL;
+    }
+    MPI_Comm_free(&local);
+    return g;
+}
+
+/* How a group spreads what it sends over its ranks. */
+enum { SPREADS = 8 };
+
+static void spread(int which, MPI_Count unit, int group, int ranks, MPI_Count *counts) {
+    for (int rank = 0; rank < ranks; rank++) {
+        uint64_t h = mix(check_iteration(), (uint64_t)rank, (uint64_t)unit, (uint64_t)group);
+        const MPI_Count count[SPREADS] = {unit,
+                                          unit * rank,
+                                          unit * (ranks - rank),
+                                          unit * (MPI_Count)(h % 4),
+                                          (MPI_Count)(h & 1),
+                                          rank == ranks / 2 ? unit * ranks : 0,
+                                          rank % 2 ? 2 * unit : 0,
+                                          0};
+        counts[rank] = count[which];
+    }
+}
+
+static MPI_Count total(const MPI_Count *counts, int ranks) {
+    MPI_Count sum = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        sum += counts[rank];
+    }
+    return sum;
+}
+
+/* In rank order without gaps, with gaps in front, and in reverse order. */
+enum { PLACINGS = 3 };
+
+static MPI_Count place(int which, const MPI_Count *counts, int ranks, MPI_Aint *displacements) {
+    MPI_Count next = 0;
+    for (int i = 0; i < ranks; i++) {
+        int rank = which == 2 ? ranks - 1 - i : i;
+        next += which == 1 ? 2 : 0;
+        displacements[rank] = (MPI_Aint)next;
+        next += counts[rank];
+    }
+    return next;
+}
+
+static unsigned char *data_of(int group, int rank, size_t bytes) {
+    check_color(group + 1);
+    unsigned char *data = stream(rank, bytes);
+    check_color(0);
+    return data;
+}
+
+/* `counts` of each group are units of `unit` bytes, which whole items of both layouts make up. */
+static void one(const struct groups *g, const struct layout *from, const struct layout *to,
+                MPI_Count *const counts[2], size_t unit, int placing, bool equal) {
+    int other = 1 - g->own, senders = g->size[other];
+    MPI_Count *items = allocate(sizeof(MPI_Count) * (size_t)senders);
+    MPI_Aint *displacements = allocate(sizeof(MPI_Aint) * (size_t)senders);
+    for (int rank = 0; rank < senders; rank++) {
+        items[rank] = counts[other][rank] * (MPI_Count)(unit / to->packed);
+    }
+    MPI_Count room = place(placing, items, senders, displacements);
+    MPI_Count mine = counts[g->own][g->rank] * (MPI_Count)(unit / from->packed);
+    struct buffer send = buffer_new(from, mine), receive = buffer_new(to, room);
+    unsigned char *data = data_of(g->own, g->rank, (size_t)counts[g->own][g->rank] * unit);
+    buffer_input(&send, 0, mine, data);
+    free(data);
+    for (int rank = 0; rank < senders; rank++) {
+        data = data_of(other, rank, (size_t)counts[other][rank] * unit);
+        buffer_expect(&receive, displacements[rank], items[rank], data);
+        free(data);
+    }
+    calls_between(total(counts[0], g->size[0]) + total(counts[1], g->size[1]));
+    void *sent = mine > 0 ? send.origin : NULL, *received = room > 0 ? receive.origin : NULL;
+    if (equal) {
+        allgather(sent, mine, from->type, received, items[0], to->type, g->inter);
+    } else {
+        allgatherv(sent, mine, from->type, received, items, displacements, to->type, g->inter);
+    }
+    buffer_check(&send, "send buffer");
+    buffer_check(&receive, "receive buffer");
+    free(items);
+    free(displacements);
+}
+
+/* The layouts of this rank: ints, in a way of its own. */
+struct ends {
+    struct layout from, to;
+};
+
+/* Whether all of them are contiguous, for MPIs that natively want no others. */
+static bool always_plain;
+
+static struct ends ends_of(int turn) {
+    struct ends ends;
+    bool plain = always_plain || turn % 3 == 0;
+    ends.from = layout_of_ints(plain ? 0 : (world_rank + turn) % INT_LAYOUTS);
+    ends.to = layout_of_ints(plain ? 0 : (2 * world_rank + turn) % INT_LAYOUTS);
+    return ends;
+}
+
+static void many(const struct groups *g, MPI_Count *const counts[2], int turn, bool equal) {
+    struct ends ends = ends_of(turn);
+    size_t unit = INTS_UNIT * sizeof(int);
+    int other = 1 - g->own;
+    MPI_Count received = total(counts[other], g->size[other]), sent = counts[g->own][g->rank];
+    /* An item has one int at least, and gaps of two items in front. */
+    if (INTS_UNIT * received + 2 * g->size[other] > ends.to.limit ||
+        INTS_UNIT * sent > ends.from.limit) {
+        layout_free(&ends.to);
+        layout_free(&ends.from);
+        ends.from = ends.to = layout_of_ints(0);
+    }
+    one(g, &ends.from, &ends.to, counts, unit, equal ? 0 : turn % PLACINGS, equal);
+    layout_free(&ends.from);
+    layout_free(&ends.to);
+}
+
+static void every_size(const struct groups *g) {
+    static const MPI_Count units[][2] = {{1, 1},   {0, 3},    {5, 0},     {0, 0},    {7, 2},
+                                         {1, 900}, {900, 10}, {1000, 999}, {30, 30}, {2000, 1}};
+    MPI_Count *counts[2];
+    for (int group = 0; group < 2; group++) {
+        counts[group] = allocate(sizeof(MPI_Count) * (size_t)g->size[group]);
+    }
+    int turn = 0;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        check_case("allgather of %lld and %lld", (long long)units[i][0], (long long)units[i][1]);
+        for (int group = 0; group < 2; group++) {
+            spread(0, units[i][group], group, g->size[group], counts[group]);
+        }
+        many(g, counts, turn++, true);
+    }
+    for (int which = 0; which < SPREADS * SPREADS; which++) {
+        MPI_Count unit = which % 5 == 0 ? 600 : which % 3;
+        int spreads[2] = {which % SPREADS, which / SPREADS};
+        check_case("allgatherv, spreads %d and %d of %lld", spreads[0], spreads[1],
+                   (long long)unit);
+        for (int group = 0; group < 2; group++) {
+            spread(spreads[group], unit + group, group, g->size[group], counts[group]);
+        }
+        many(g, counts, turn++, false);
+    }
+    free(counts[0]);
+    free(counts[1]);
+}
+
+/* Bytes, in numbers that segments do not divide. */
+static void bytes(const struct groups *g) {
+    struct layout byte = layout_basic("byte", MPI_BYTE, 1);
+    MPI_Count *counts[2];
+    for (int group = 0; group < 2; group++) {
+        counts[group] = allocate(sizeof(MPI_Count) * (size_t)g->size[group]);
+    }
+    for (int i = 1; i < SIZES; i += 2) {
+        check_case("allgather of %lld bytes", (long long)sizes[i]);
+        spread(0, sizes[i], 0, g->size[0], counts[0]);
+        spread(0, sizes[SIZES - i], 1, g->size[1], counts[1]);
+        one(g, &byte, &byte, counts, 1, 0, true);
+        check_case("allgatherv of %lld bytes", (long long)sizes[i]);
+        spread(3, sizes[i], 0, g->size[0], counts[0]);
+        spread(1, sizes[SIZES - i] / 4, 1, g->size[1], counts[1]);
+        one(g, &byte, &byte, counts, 1, i % PLACINGS, false);
+    }
+    free(counts[0]);
+    free(counts[1]);
+}
+
+/* Its own communicators are the groups', a duplicate and one whose groups change sides. */
+static void duplicates(const struct groups *g) {
+    MPI_Count *counts[2];
+    struct groups twin = *g;
+    MPI_Comm_dup(g->inter, &twin.inter);
+    for (int group = 0; group < 2; group++) {
+        counts[group] = allocate(sizeof(MPI_Count) * (size_t)g->size[group]);
+        spread(1, 20, group, g->size[group], counts[group]);
+    }
+    counts[0][0] = 3;
+    for (int turn = 0; turn < 3; turn++) {
+        check_case("on a duplicate, turn %d", turn);
+        many(turn % 2 ? g : &twin, counts, turn, false);
+    }
+    MPI_Comm_free(&twin.inter);
+    free(counts[0]);
+    free(counts[1]);
+}
+
+int main(int argc, char **argv) {
+    check_begin(&argc, &argv, "intergroup", MPI_THREAD_SINGLE);
+    always_plain = argc > 1 && strcmp(argv[1], "plain") == 0;
+    for (int division = 0; division < DIVISIONS; division++) {
+        struct groups g = divide(division);
+        if (g.inter == MPI_COMM_NULL) {
+            continue;
+        }
+        bytes(&g);
+        every_size(&g);
+        duplicates(&g);
+        MPI_Comm_free(&g.inter);
+    }
+    return check_end();
+}

@@ -1,0 +1,93 @@
+"""The allgathers on inter-communicators. The program checks itself against a serial computation;
+natively not every MPI can do all of it.
+"""
+
+import pytest
+
+from test_programs import compare, counted, grouped
+
+PROCESSES = [2, 3, 5, 8, 9, 16]
+VARIANTS = {
+    "steps": {"SEGMENT": 700},
+    "one-step": {"SEGMENT": "1G"},
+    "skips-power2": {"SKIPS": "power2"},
+    "skips-linear": {"SKIPS": "linear"},
+    "synchronous": {"PACING": "synchronous"},
+    "eager": {"PACING": "eager", "WINDOW": 16, "SENDS": 8},
+    "blocks": {"BLOCKS": 7},
+}
+
+
+def cases():
+    for processes in PROCESSES:
+        yield "intergroup", processes, "default"
+    for variant in VARIANTS:
+        yield "intergroup", 5, variant
+
+
+def expect_ours(run):
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.stderr == "", run.describe()
+    made = counted(run.stdout)
+    assert run.all_outcomes() == made
+    assert all(made[operation]["circulant"] > 50 for operation in ("allgather", "allgatherv"))
+
+
+@pytest.mark.parametrize("program, processes, variant", [grouped(*case) for case in cases()])
+def test_intergroup(mpi, report, program, processes, variant):
+    settings = {"FORCE": 1, **VARIANTS.get(variant, {})}
+    expect_ours(mpi.preloaded(processes, [mpi.program(program)], report, settings))
+
+
+@pytest.mark.parametrize("processes", [2, 5])
+def test_large_counts(mpi, report, processes):
+    if not mpi.program("intergroup_c").exists():
+        pytest.skip("this MPI has no large counts")
+    expect_ours(mpi.preloaded(processes, [mpi.program("intergroup_c")], report, {"FORCE": 1}))
+
+
+def native_reasons(run):
+    return {operation: set(of) for operation, of in run.all_outcomes().items()}
+
+
+@pytest.mark.parametrize("processes", [3, 5])
+@pytest.mark.parametrize(
+    "settings, reason",
+    [
+        ({"INTER": 0}, "inter_communicator"),
+        ({"DISABLE": 1}, "disabled"),
+        ({"COMMUNICATORS": 0}, "no_communicator"),
+    ],
+)
+def test_native(mpi, report, processes, settings, reason):
+    """All processes of both groups leave all calls to the MPI library, with the same results. (Open
+    MPI 4.1 fails natively where ranks of one group describe what they send by different types.)"""
+    command = [mpi.program("intergroup"), "plain"]
+    native = mpi.native(processes, command).expect_success()
+    settings = {"FORCE": 1, "ALLGATHER": "circulant", **settings}
+    run = mpi.preloaded(processes, command, report, settings, trapped=True)
+    compare(run, native)
+    for operation, of in native_reasons(run).items():
+        assert reason in of and of <= {reason, "empty"}, operation
+
+
+@pytest.mark.parametrize("processes", [3, 5])
+def test_no_scratch(mpi, report, processes):
+    """What needs none is still ours; the rest goes native on all processes."""
+    command = [mpi.program("intergroup"), "plain"]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1, "SCRATCH_MAX": 0}, trapped=True)
+    compare(run, native)
+    for operation, of in native_reasons(run).items():
+        assert "scratch" in of and of <= {"scratch", "circulant", "empty"}, operation
+
+
+def test_default(mpi, report):
+    """On one node nothing is taken over, and results are the native ones."""
+    command = [mpi.program("intergroup"), "plain"]
+    native = mpi.native(5, command).expect_success()
+    run = mpi.preloaded(5, command, report, {}, trapped=True)
+    compare(run, native)
+    for of in native_reasons(run).values():
+        assert of <= {"one_node", "small", "cost_model", "empty"}
