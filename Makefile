@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup header lint setup clean help
 
 all: library cli
 
@@ -36,10 +36,11 @@ cli:
 	    --no-default-features --features cli
 	install -D build/cli/target/release/circulant $(build)/circulant
 
-# The program that measures (scripts/bench).
+# The programs that measure (scripts/bench, scripts/bench-intergroup).
 collectives:
 	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/intergroup benches/intergroup.c -ldl
 
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
@@ -99,6 +100,9 @@ paper-figures:
 few-rounds:
 	scripts/few-rounds
 
+bench-intergroup:
+	scripts/bench-intergroup
+
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored
 
@@ -120,6 +124,7 @@ help:
 	@echo 'make test          set-up, build, all tests, on Open MPI, on MPICH and in the simulator'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
+	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'
 	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make header        write include/circulant.h anew'

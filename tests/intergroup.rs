@@ -1,6 +1,8 @@
 //! MPI_Allgather(v) between two groups, in the simulator, against Theorems 1 and 3 of Kang, Träff et
 //! al.
 
+#![allow(clippy::panic)] // That is how a test fails.
+
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;
 use circulant::schedule::Rule;

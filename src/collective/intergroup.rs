@@ -15,7 +15,7 @@ use super::allgatherv::Allgatherv;
 use super::{count, layout, product, size, source};
 use crate::communicator::{Lists, Need, Remote, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Datatype, Direct, Private, Source, Span};
+use crate::mpi::{Buffer, Datatype, Direct, Peers, Private, Source, Span};
 use crate::plan::{Division, Doubling, Exchange, Plan, Segments, Stream};
 use crate::report::Work;
 use crate::schedule::Sequence;
@@ -244,7 +244,7 @@ impl<'a> Across<'a> {
             start: memory.incoming.offset(segment.start as isize),
             length: segment.len(),
         }));
-        run.execute_from(own.start, &gather, private, memory.of(spans))?;
+        run.execute_between(Peers::From(own.start), &gather, private, memory.of(spans))?;
         self.unpack(stream, &memory, private)?;
         Ok((exchange.rounds() + gather.rounds()) as u64)
     }

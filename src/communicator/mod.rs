@@ -17,7 +17,7 @@ pub use service::{Lists, Service};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Private};
+use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
 use crate::select::{self, Call, Choice, Operation, Reason, Settings};
@@ -134,6 +134,35 @@ pub struct Remote {
     pub size: usize,
     /// Whether this process' group comes first where both are numbered through.
     pub leads: bool,
+}
+
+impl Remote {
+    /// The first process, numbered through, of this process' group of `size` and of the other.
+    fn firsts(self, size: usize) -> (usize, usize) {
+        if self.leads {
+            (0, size)
+        } else {
+            (self.size, 0)
+        }
+    }
+
+    /// Process `rank` of this process' group, which has `size`, and those of the other group.
+    pub fn peers(self, rank: usize, size: usize) -> Peers {
+        let (own, other) = self.firsts(size);
+        Peers::Root {
+            root: own + rank,
+            first: other,
+        }
+    }
+
+    /// Process `root` of the other group, and those of this process' group, which has `size`.
+    pub fn peers_of_root(self, root: usize, size: usize) -> Peers {
+        let (own, other) = self.firsts(size);
+        Peers::Root {
+            root: other + root,
+            first: own,
+        }
+    }
 }
 
 enum Slot {

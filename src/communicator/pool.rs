@@ -96,6 +96,24 @@ impl Pool {
         self.grow(private, common(need.always), need.unit.span(need.always))
     }
 
+    /// Scratch of `need` bytes for a call in which not all processes take part, so that they cannot agree.
+    ///
+    /// # Errors
+    /// Native, on all that know of the call, where `bytes`, the same value there, pass the bound. Where
+    /// memory is short, the job ends.
+    pub fn reserve_alone(
+        &mut self,
+        private: &Private,
+        bytes: usize,
+        need: usize,
+    ) -> Result<Buffer, Stop> {
+        if bytes > self.most {
+            return Err(Stop::Native(Reason::Scratch));
+        }
+        self.demand(private, need);
+        Ok(self.scratch.start())
+    }
+
     /// At least `need` bytes here, and `common` (the same value on all processes) everywhere.
     fn grow(&mut self, private: &Private, common: usize, need: usize) -> Result<Buffer, Stop> {
         if common > self.agreed {
@@ -110,15 +128,20 @@ impl Pool {
             }
             self.agreed = target;
         }
+        // Only elements with larger gaps than those before them come to this: what was agreed on is
+        // bytes of data.
+        self.demand(private, need);
+        Ok(self.scratch.start())
+    }
+
+    /// Reserves `need` bytes, or ends the job: others may have started, so native is no way out any more.
+    fn demand(&mut self, private: &Private, need: usize) {
         if !self.scratch.reserve(need) {
-            // Only elements with larger gaps than those before them come to this: what was agreed on
-            // is bytes of data. Others may have started, so native is no way out any more.
             let rank = self.rank;
             report::say(&format!(
                 "circulant: rank {rank}: no memory for {need} bytes of scratch"
             ));
             private.communicator().abort();
         }
-        Ok(self.scratch.start())
     }
 }

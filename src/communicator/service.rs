@@ -2,7 +2,7 @@
 
 use crate::engine::{self, Engine, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Layout, Memory, Message, Operator, PointToPoint, Private, Span, device,
+    Buffer, Datatype, Layout, Memory, Message, Operator, Peers, PointToPoint, Private, Span, device,
 };
 use crate::plan::{Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
@@ -217,18 +217,18 @@ impl Run {
         private: &Private,
         memory: M,
     ) -> Result<M, Stop> {
-        self.execute_from(0, plan, private, memory)
+        self.execute_between(Peers::From(0), plan, private, memory)
     }
 
-    /// The same where process 0 of the plan is rank `first` of `private`, and the others follow.
-    pub fn execute_from<M: Memory>(
+    /// The same where the processes of the plan are some of those of `private`.
+    pub fn execute_between<M: Memory>(
         &mut self,
-        first: usize,
+        peers: Peers,
         plan: &dyn Plan,
         private: &Private,
         memory: M,
     ) -> Result<M, Stop> {
-        let mut transport = PointToPoint::new(private, first, memory);
+        let mut transport = PointToPoint::new(private, peers, memory);
         match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
             Ok(_) => Ok(transport.memory),
             Err(error) => {

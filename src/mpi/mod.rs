@@ -55,11 +55,37 @@ pub use sys::MPI_Info;
 #[cfg(large_count)]
 pub use sys::{MPI_Aint, MPI_Count};
 pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
-pub use transport::{Memory, PointToPoint};
+pub use transport::{Memory, Peers, PointToPoint};
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub c_int);
+
+/// A root argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// MPI_ROOT: this process.
+    Here,
+    /// MPI_PROC_NULL: another process of this group.
+    Neighbour,
+    /// A rank.
+    Rank(usize),
+    /// None of these.
+    Invalid,
+}
+
+impl Root {
+    /// What `argument` says.
+    pub fn new(argument: c_int) -> Root {
+        let constants = &native().constants;
+        match usize::try_from(argument) {
+            _ if argument == constants.root.0 => Root::Here,
+            _ if argument == constants.proc_null.0 => Root::Neighbour,
+            Ok(rank) => Root::Rank(rank),
+            Err(_) => Root::Invalid,
+        }
+    }
+}
 
 /// Success, which is 0 in every MPI.
 pub const SUCCESS: c_int = 0;

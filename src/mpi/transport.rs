@@ -64,12 +64,35 @@ pub(super) const TAG: c_int = 0;
 /// request costs more than waiting.
 const SMALL: usize = 4 << 10;
 
+/// The ranks of a plan's processes on a private communicator.
+#[derive(Clone, Copy, Debug)]
+pub enum Peers {
+    /// Process 0 is this one, and the others follow.
+    From(usize),
+    /// Process 0 is a root that the others do not follow.
+    Root {
+        /// Process 0.
+        root: usize,
+        /// Process 1, which the others follow.
+        first: usize,
+    },
+}
+
+impl Peers {
+    fn rank(self, process: usize) -> c_int {
+        int(match (self, process.checked_sub(1)) {
+            (Peers::From(first), _) => first + process,
+            (Peers::Root { root, .. }, None) => root,
+            (Peers::Root { first, .. }, Some(index)) => first + index,
+        })
+    }
+}
+
 /// The transport of one call.
 pub struct PointToPoint<'a, M> {
     native: &'static Native,
     communicator: &'a Private,
-    /// The rank of process 0.
-    first: usize,
+    peers: Peers,
     /// Where blocks are.
     pub memory: M,
     sends: [MPI_Request; SLOTS],
@@ -77,14 +100,14 @@ pub struct PointToPoint<'a, M> {
 }
 
 impl<'a, M: Memory> PointToPoint<'a, M> {
-    /// Over `communicator`, of which rank `first` is process 0, and so on.
-    pub fn new(communicator: &'a Private, first: usize, memory: M) -> Self {
+    /// Over `communicator`, between `peers`.
+    pub fn new(communicator: &'a Private, peers: Peers, memory: M) -> Self {
         let native = native();
         let none = [native.constants.request_null; SLOTS];
         PointToPoint {
             native,
             communicator,
-            first,
+            peers,
             memory,
             sends: none,
             receives: none,
@@ -152,7 +175,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
             self.memory.unit(),
             self.communicator.communicator().handle(),
         );
-        let to = int(self.first + to);
+        let to = self.peers.rank(to);
         if mode == SendMode::Standard && length * self.memory.unit_size() <= SMALL {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
@@ -185,7 +208,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
                 self.memory.address(place).write(),
                 int(length),
                 self.memory.unit(),
-                int(self.first + from),
+                self.peers.rank(from),
                 TAG,
                 self.communicator.communicator().handle(),
                 &mut self.receives[slot],

@@ -34,7 +34,8 @@ pub const PAIR_BLOCK: u64 = 4 << 20;
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
 pub fn blocks(call: &Call, settings: &Settings) -> usize {
-    if !call.operation.is_pipelined() || call.smaller_group > 0 {
+    let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
+    if !call.operation.is_pipelined() || between_groups {
         return 1;
     }
     let n = wanted(call, settings)

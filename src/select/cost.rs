@@ -55,13 +55,13 @@ fn native_startups(call: &Call) -> f64 {
 /// Predicted seconds of `call`, run by circulant in `blocks` blocks (at least 1).
 pub fn circulant(call: &Call, blocks: usize) -> f64 {
     match call.operation {
-        _ if call.smaller_group > 0 => across_groups(call),
         Operation::Bcast | Operation::Reduce => pipelined(call, blocks),
         Operation::Allreduce => 2.0 * one_block(call),
         // These save start-ups, which their native forms do as well where messages are small.
         Operation::Alltoall | Operation::Gather | Operation::Scatter => {
             f64::from(call.phases()) * messages(call, 1.0, call.bytes as f64)
         }
+        _ if call.smaller_group > 0 => across_groups(call),
         _ if blocks == 1 => one_block(call),
         _ => pipelined(call, blocks),
     }
@@ -111,10 +111,16 @@ pub fn native(call: &Call) -> f64 {
 
 /// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its best:
 /// a gather, an exchange between two roots and a broadcast, each of all bytes (Kang et al., equation 1).
-/// Not node-aware; yet where processes share a node, it is charged as if it were.
+/// A broadcast goes from the root to one process of the other group, and from there to all. Not
+/// node-aware; yet where processes share a node, they are charged as if they were.
 fn native_across_groups(call: &Call) -> f64 {
-    let shared = call.nodes <= FEW_NODES || call.processes_per_node() > 1;
-    let volume = if shared { 1.0 } else { 3.0 };
+    let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
+        1.0
+    } else if call.operation == Operation::Bcast {
+        1.0 + native_volume(Operation::Bcast)
+    } else {
+        3.0
+    };
     2.0 * f64::from(call.phases()) * ALPHA + volume * BETA * call.bytes as f64
 }
 

@@ -38,10 +38,12 @@ pub struct Call {
     pub bytes: u64,
     /// The largest part of it that belongs to one rank.
     pub largest: u64,
-    /// p: the processes of the communicator; of an inter-communicator, those of both groups.
+    /// p: the processes of the communicator; of an inter-communicator, those of both groups, or the root
+    /// and the other group.
     pub processes: usize,
-    /// The processes of the smaller group of an inter-communicator; else 0. There `bytes` are those of
-    /// the group that has more, and `largest` is the largest contribution of all.
+    /// The processes of the smaller group of an inter-communicator (of a broadcast, of the root's, which
+    /// is 1); else 0. There `bytes` are those of the group that has more, and `largest` is the largest
+    /// contribution of all.
     pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,

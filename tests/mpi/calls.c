@@ -68,11 +68,11 @@ static enum outcome outcome_of(enum operation operation, MPI_Count items, MPI_Da
                                MPI_Op op, MPI_Comm comm) {
     int inter, commutative = 1, bytes;
     MPI_Comm_test_inter(comm, &inter);
-    if (inter && operation != ALLGATHER && operation != ALLGATHERV) {
+    if (inter && operation != ALLGATHER && operation != ALLGATHERV && operation != BCAST) {
         return INTER_COMMUNICATOR;
     }
     if (inter) {
-        return between == 0 ? EMPTY : CIRCULANT;
+        return (operation == BCAST ? items : between) == 0 ? EMPTY : CIRCULANT;
     }
     if (op != MPI_OP_NULL) {
         MPI_Op_commutative(op, &commutative);
@@ -131,7 +131,8 @@ static displacement_t *narrow_displacements(const MPI_Aint *wide, int n) {
 }
 
 int bcast(void *buffer, MPI_Count items, MPI_Datatype type, int root, MPI_Comm comm) {
-    count(BCAST, items, type, MPI_OP_NULL, comm);
+    /* A neighbour of the root between two groups has nothing to do, whatever it passes. */
+    count(BCAST, root == MPI_PROC_NULL ? 0 : items, type, MPI_OP_NULL, comm);
     int code = CALL(MPI_Bcast)(buffer, COUNT(items), type, root, comm);
     check_success(code, "MPI_Bcast");
     return code;

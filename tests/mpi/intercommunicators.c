@@ -1,6 +1,6 @@
 /*
- * Inter-communicators, where the operations mean something else: all but the allgathers stay with the
- * MPI.
+ * Inter-communicators, where the operations mean something else: all but the broadcast and the
+ * allgathers stay with the MPI.
  * Ranks 0, 3, 6, ... are one group, the others the other; each group has data of its own.
  */
 #include <stdlib.h>

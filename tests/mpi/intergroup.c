@@ -1,5 +1,5 @@
 /*
- * MPI_Allgather and MPI_Allgatherv on inter-communicators: groups of many sizes, each the larger one,
+ * MPI_Allgather, MPI_Allgatherv and MPI_Bcast on inter-communicators: groups of many sizes, each the larger one,
  * with much, little or nothing to send, in one direction only; datatypes that differ from rank to
  * rank, results in any order.
  */
@@ -209,7 +209,44 @@ static void bytes(const struct groups *g) {
     free(counts[1]);
 }
 
-/* Its own communicators are the groups', a duplicate and one whose groups change sides. */
+/* `count` units of ints, from rank `root` of group `group`, in layouts of each rank's own. */
+static void one_bcast(const struct groups *g, int group, int root, MPI_Count count, int turn) {
+    check_case("bcast of %lld from rank %d of group %d", (long long)count, root, group);
+    struct ends ends = ends_of(turn);
+    size_t unit = INTS_UNIT * sizeof(int);
+    if (count * INTS_UNIT > ends.to.limit) {
+        layout_free(&ends.to);
+        ends.to = layout_of_ints(0);
+    }
+    bool is_root = g->own == group && g->rank == root, receives = g->own != group;
+    MPI_Count items = count * (MPI_Count)(unit / ends.to.packed);
+    struct buffer buffer = buffer_new(&ends.to, items);
+    unsigned char *data = data_of(group, root, (size_t)count * unit);
+    if (receives) {
+        buffer_expect(&buffer, 0, items, data);
+    } else {
+        buffer_input(&buffer, 0, items, data);
+    }
+    free(data);
+    int argument = receives ? root : is_root ? MPI_ROOT : MPI_PROC_NULL;
+    bcast(buffer.origin, items, ends.to.type, argument, g->inter);
+    buffer_check(&buffer, "buffer");
+    layout_free(&ends.from);
+    layout_free(&ends.to);
+}
+
+static void broadcasts(const struct groups *g) {
+    static const MPI_Count units[] = {0, 1, 7, 300, 3000};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        for (int group = 0; group < 2; group++) {
+            for (int turn = 0; turn < 3; turn++) {
+                int root = turn == 0 ? 0 : turn == 1 ? g->size[group] - 1 : g->size[group] / 2;
+                one_bcast(g, group, root, units[i], turn + (int)i);
+            }
+        }
+    }
+}
+
 static void duplicates(const struct groups *g) {
     MPI_Count *counts[2];
     struct groups twin = *g;
@@ -236,9 +273,13 @@ int main(int argc, char **argv) {
         if (g.inter == MPI_COMM_NULL) {
             continue;
         }
+        if (division % 2 == 0) {
+            broadcasts(&g);
+        }
         bytes(&g);
         every_size(&g);
         duplicates(&g);
+        broadcasts(&g);
         MPI_Comm_free(&g.inter);
     }
     return check_end();
