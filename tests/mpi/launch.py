@@ -33,6 +33,7 @@ OPERATIONS = [
 # its MPI_Allreduce by a ring corrupts the heap on some of the derived ones, now and then.
 # MPICH 4.0 crashes in MPI_Reduce in place at a root other than 0 on one node (its issue 6540), and
 # in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off.
+# Intel MPI's collectives over shared memory abort on more than some hundred communicators.
 NATIVE_ENVIRONMENT = {
     "openmpi": {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
@@ -44,7 +45,7 @@ NATIVE_ENVIRONMENT = {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
         "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
     },
-    "intelmpi": {},
+    "intelmpi": {"I_MPI_COLL_INTRANODE": "pt2pt"},
     "mpiabi": {},
 }
 
@@ -57,7 +58,8 @@ ENVIRONMENT = {
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_btl_base_warn_component_unused": "0",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
-        # The same for version 5.
+        # The same for version 5, whose one-sided operations over UCX say that they cannot be had.
+        "OMPI_MCA_osc": "^ucx",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "PRTE_MCA_hwloc_default_binding_policy": "none",
     },

@@ -2,7 +2,8 @@
 #include "check.h"
 #include "medley.h"
 
-#if MPI_VERSION < 4
+/* Open MPI 5 has them, but calls itself MPI-3.1. */
+#if MPI_VERSION < 4 && (!defined(OMPI_MAJOR_VERSION) || OMPI_MAJOR_VERSION < 5)
 int main(void) {
     return 77;
 }
