@@ -25,6 +25,7 @@ struct range {
 };
 
 static struct range ranges[RANGES];
+static unsigned long long asked;
 
 /* The C library copies for whoever asked it to. */
 static const void *own_object, *c_library;
@@ -35,6 +36,7 @@ void *stub_device_alloc(size_t size);
 void *stub_device_host_view(void *device);
 void stub_device_free(void *device);
 void stub_protect_all(void);
+unsigned long long stub_asked(void);
 
 static _Noreturn void end(int status, const char *line) {
     ssize_t written = write(STDERR_FILENO, line, strlen(line));
@@ -106,6 +108,7 @@ static void watch(void) {
 }
 
 int cuPointerGetAttribute(void *data, int attribute, unsigned long long pointer) {
+    asked++;
     if (attribute != MEMORY_TYPE || range_of((uintptr_t)pointer) == NULL) {
         return INVALID_VALUE;
     }
@@ -156,4 +159,9 @@ void stub_protect_all(void) {
             end(97, "stub: device memory cannot be protected\n");
         }
     }
+}
+
+/* How often it was asked about an address. */
+unsigned long long stub_asked(void) {
+    return asked;
 }

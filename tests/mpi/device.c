@@ -5,6 +5,8 @@
  *
  * Messages are small enough for an MPI to copy them itself: where it gives an address to the kernel
  * instead, the stub does not come to know.
+ *
+ * With the argument "host" no buffer is in such memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ void *stub_device_alloc(size_t size);
 void *stub_device_host_view(void *device);
 void stub_device_free(void *device);
 void stub_protect_all(void);
+unsigned long long stub_asked(void);
 
 enum { EACH = 40, PROCESSES = 12, TURNS = 2 }; /* so no message is longer than 2,000 bytes */
 
@@ -268,6 +271,7 @@ static void print_calls(void) {
                    device);
         }
     }
+    printf("asked %llu\n", stub_asked());
 }
 
 int main(int argc, char **argv) {
@@ -277,7 +281,7 @@ int main(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (int operation = 0; operation < OPERATIONS; operation++) {
-        for (int placing = 0; placing < PLACINGS; placing++) {
+        for (int placing = argc > 1 ? HOST : 0; placing < PLACINGS; placing++) {
             /* Of a reduction, two buffers cannot both be at MPI_BOTTOM. */
             if (placing != ABSOLUTE || !combines(operation)) {
                 one(operation, placing, (operation + placing) % world_size);

@@ -33,7 +33,9 @@ OPERATIONS = [
 # its MPI_Allreduce by a ring corrupts the heap on some of the derived ones, now and then.
 # MPICH 4.0 crashes in MPI_Reduce in place at a root other than 0 on one node (its issue 6540), and
 # in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off.
-# Intel MPI's collectives over shared memory abort on more than some hundred communicators.
+# Intel MPI's collectives over shared memory abort on more than some hundred communicators; by the
+# algorithms that it chooses itself, its MPI_Allgather of nothing in place, and its MPI_Reduce and
+# MPI_Allreduce on derived datatypes, crash.
 NATIVE_ENVIRONMENT = {
     "openmpi": {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
@@ -45,7 +47,12 @@ NATIVE_ENVIRONMENT = {
         "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
         "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
     },
-    "intelmpi": {"I_MPI_COLL_INTRANODE": "pt2pt"},
+    "intelmpi": {
+        "I_MPI_COLL_INTRANODE": "pt2pt",
+        "I_MPI_ADJUST_ALLGATHER": "1",
+        "I_MPI_ADJUST_REDUCE": "2",
+        "I_MPI_ADJUST_ALLREDUCE": "1",
+    },
     "mpiabi": {},
 }
 
@@ -66,6 +73,11 @@ ENVIRONMENT = {
     "mpich": {},
     "intelmpi": {"I_MPI_FABRICS": "shm", "I_MPI_WAIT_MODE": "1"},
     "mpiabi": {},
+}
+
+# What it takes besides to start processes and to open ports. On Intel MPI, seconds.
+SPAWNING = {
+    "intelmpi": {"I_MPI_FABRICS": "shm:ofi", "I_MPI_SPAWN": "on", "FI_PROVIDER": "tcp"},
 }
 
 
@@ -148,12 +160,15 @@ class Mpi:
         run = self.run(processes, command, library or self.library, environment, **options)
         return run.with_report(report)
 
-    def run(self, processes, command, library=None, environment=None, timeout=120):
+    def run(
+        self, processes, command, library=None, environment=None, timeout=120, spawns=False
+    ):
         """With one library preloaded, or several in the order of a list."""
         preload = [self.build / "tests" / "libyield.so"]
         preload += library if isinstance(library, list) else [library] if library else []
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
-        environment = {**inherited, **ENVIRONMENT[self.family], **(environment or {})}
+        needed = {**ENVIRONMENT[self.family], **(SPAWNING.get(self.family, {}) if spawns else {})}
+        environment = {**inherited, **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
         return finish(command, environment, timeout)

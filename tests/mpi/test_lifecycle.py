@@ -2,6 +2,7 @@
 an MPI library does inside itself, and memory that is not the host's.
 """
 
+import pathlib
 import re
 
 import pytest
@@ -175,3 +176,45 @@ def test_device_memory(mpi, native_run, report, processes):
     run = mpi.preloaded(processes, [mpi.program("device")], report, {"FORCE": 1}, trapped=True)
     compare(run, native)
     assert run.all_outcomes() == counted(run.stdout)
+    assert asked(run) > asked(native) if processes > 1 else asked(run) == asked(native)
+
+
+def asked(run):
+    """How often the driver was asked about an address on rank 0."""
+    return int(re.search(r"^asked (\d+)$", run.stdout, re.MULTILINE).group(1))
+
+
+@pytest.mark.parametrize("processes", [2, 5])
+def test_no_devices_by_setting(mpi, report, processes):
+    """GPU=0: no buffer is asked about. That is the program's word that there are none on a device."""
+    settings = {"FORCE": 1, "GPU": 0}
+    command = [mpi.program("device"), "host"]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, settings)
+    compare(run, native)
+    assert run.all_outcomes() == {operation: {"circulant": 2} for operation in OPERATIONS}
+    assert asked(run) == asked(native)
+    run = mpi.preloaded(processes, [mpi.program("device")], report, settings, trapped=True)
+    assert run.status not in (0, None)
+    assert "circulant touched device memory" in run.stderr, run.describe()
+
+
+@pytest.mark.parametrize("processes", PROCESSES)
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_driver_is_loaded_by_the_program(mpi, report, when, processes):
+    """Before the first collective call; or after it, for communicators that are made later."""
+    command = [mpi.program("driver"), when, mpi.program("libcuda.so.1")]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+def test_driver_is_loaded_too_late(mpi, report):
+    """As documented: what a communicator's first call did not find is not looked for again."""
+    if pathlib.Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a device, so the driver is expected")
+    command = [mpi.program("driver"), "same", mpi.program("libcuda.so.1")]
+    run = mpi.preloaded(2, command, report, {"FORCE": 1}).expect_success()
+    assert set(counted(run.stdout)["bcast"]) == {"circulant", "device_memory"}
+    assert run.outcomes("bcast") == {"circulant": sum(counted(run.stdout)["bcast"].values())}

@@ -69,6 +69,21 @@ def test_bystander(mpi, tmp_path, name):
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
 @pytest.mark.parametrize("how", ["shared", "static"])
+def test_linked_fortran(mpi, native_run, report, how, processes):
+    if not mpi.program(f"linked-fortran-{how}").exists():
+        pytest.skip("this MPI has no mpif.h for this Fortran compiler")
+    native = native_run("fortran_mpif", processes)
+    environment = {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)}
+    run = mpi.run(processes, [mpi.program(f"linked-fortran-{how}")], environment=environment)
+    run = run.expect_success().with_report(report)
+    assert run.stdout == native.stdout, run.describe()
+    calls = dict(re.findall(r"^calls (\w+) (\d+)$", run.stdout, re.MULTILINE))
+    outcome = "circulant" if processes > 1 else "one_process"
+    assert run.all_outcomes() == {name: {outcome: int(n)} for name, n in calls.items()}
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+@pytest.mark.parametrize("how", ["shared", "static"])
 def test_linked(mpi, report, how, processes):
     program = mpi.program(f"linked-{how}")
     needed = [line for line in lines("readelf", "-d", program) if "libcirculant" in line]

@@ -182,16 +182,34 @@ def test_calls_in_finalize(mpi, native_run, report, processes):
         assert run.outcomes(operation) in ({outcome: 1}, {outcome: 2})
 
 
-@pytest.mark.parametrize("processes", [1, 2, 5])
-def test_sessions(mpi, processes):
-    """A program of MPI-4 sessions, without MPI_COMM_WORLD. No report: nothing says when it ends."""
+@pytest.fixture
+def sessions(mpi):
+    """The program of MPI-4 sessions, where the MPI has them."""
     if mpi.build.name.startswith("openmpi-4"):
         pytest.skip("Open MPI 4.1 has no sessions")
-    native = mpi.native(processes, [mpi.program("sessions")]).expect_success()
-    settings = {"CIRCULANT_FORCE": "1"}
-    run = mpi.run(processes, [mpi.program("sessions")], mpi.library, settings).expect_success()
+    return mpi.program("sessions")
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_sessions(mpi, native_run, sessions, processes):
+    """Without MPI_COMM_WORLD the library is there, and leaves every call to the MPI. No report: nothing
+    says when the program ends. Intel MPI has MPI_COMM_WORLD all the same."""
+    native = native_run("sessions", processes)
+    environment = {"CIRCULANT_FORCE": "1"}
+    run = mpi.run(processes, [sessions], mpi.library, environment).expect_success()
     assert digest(run) == digest(native)
     assert run.stderr == "", run.describe()
+    ours = 20 * len(OPERATIONS) if mpi.family == "intelmpi" and processes > 1 else 0
+    assert ("\nours " in native.stdout, f"\nours {ours}\n" in run.stdout) == (False, True), run.describe()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_sessions_beside_init(mpi, sessions, report, processes):
+    """Where the program has MPI_COMM_WORLD as well, a session's communicators are served as any."""
+    native = mpi.native(processes, [sessions, "initialized"]).expect_success()
+    run = mpi.preloaded(processes, [sessions, "initialized"], report, {"FORCE": 1})
+    compare(run, native)
+    assert run.all_outcomes() == counted(run.stdout)
 
 
 @pytest.mark.parametrize("processes", [2, 3])
@@ -243,12 +261,13 @@ def test_fortran(mpi, native_run, report, program, processes):
 def test_spawned_processes(mpi, report):
     """A job that MPI_Comm_spawn starts is served, too, and its report replaces nobody's. What the two
     do together is left to the MPI: each may have been started without the library."""
-    native = mpi.native(2, [mpi.program("spawn")])
+    native = mpi.native(2, [mpi.program("spawn")], spawns=True)
     # Debian's MPICH 4.0.2 fails in PMI, with or without a word of it reaching the output.
     if mpi.family != "openmpi" and native.status != 0:
         pytest.skip("this MPI's launcher starts no processes for programs")
     native.expect_success()
-    run = mpi.preloaded(2, [mpi.program("spawn")], report, {"FORCE": 1}).expect_success()
+    run = mpi.preloaded(2, [mpi.program("spawn")], report, {"FORCE": 1}, spawns=True)
+    run.expect_success()
     assert len(re.findall("failures=0", run.stdout)) == 2
     (other,) = report.parent.glob(report.name + ".spawned-*")
     children = run.with_report(other)
@@ -260,12 +279,12 @@ def test_spawned_processes(mpi, report):
 
 def test_spawned_processes_without_the_library(mpi, report):
     """circulant run preloads it for the one program, so what that starts does not have it."""
-    native = mpi.native(2, [mpi.program("spawn")])
+    native = mpi.native(2, [mpi.program("spawn")], spawns=True)
     if mpi.family != "openmpi" and native.status != 0:
         pytest.skip("this MPI's launcher starts no processes for programs")
     launcher = [mpi.build / "circulant", "run", "--set", "FORCE=1"]
     command = [*launcher, "--report", report, mpi.program("spawn")]
-    run = mpi.native(2, command).expect_success().with_report(report)
+    run = mpi.native(2, command, spawns=True).expect_success().with_report(report)
     assert len(re.findall("failures=0", run.stdout)) == 2
     expected = {"circulant": 1, "other_job": 1}
     assert run.all_outcomes() == {operation: expected for operation in OPERATIONS}
