@@ -22,37 +22,18 @@
 #include <sys/resource.h>
 
 #include "native.h"
+#include "program.h"
 
 /* Calls of one operation that ran as circulant, in this process. Absent without the library. */
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
 enum { MAX_LIST = 16 };
 
-static int rank, ranks, hosts;
+static int ranks, hosts;
 static int *host_of;  /* each rank's host, by its number */
 static int far_rank; /* the first rank that is not on rank 0's host */
 
 /* --- The run as a whole ---------------------------------------------------------------------- */
-
-static void fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "collectives: rank %d: ", rank);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-
-static void *allocate(size_t size)
-{
-    void *memory = calloc(size ? size : 1, 1);
-    if (!memory)
-        fail("no memory for %zu bytes", size);
-    return memory;
-}
 
 /* Open MPI says "Open MPI v4.1.4, package: ...", MPICH "MPICH Version:\t4.0.2\n...". */
 static const char *mpi_name(void)

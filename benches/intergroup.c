@@ -15,38 +15,18 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "native.h"
+#include "program.h"
 
 /* Calls of one operation that ran as circulant, in this process. Absent without the library. */
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
-static int rank, ranks;
-
-static void fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "intergroup: rank %d: ", rank);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-
-static void *allocate(size_t size)
-{
-    void *memory = calloc(size ? size : 1, 1);
-    if (!memory)
-        fail("no memory for %zu bytes", size);
-    return memory;
-}
+static int ranks;
 
 /* What the settings differ in. */
 static const struct setting {
