@@ -32,10 +32,15 @@ OPERATIONS = [
 # MPI_Alltoall of small messages mixes up or overruns the buffers where the two sides' types differ, and
 # its MPI_Allreduce by a ring corrupts the heap on some of the derived ones, now and then.
 # MPICH 4.0 crashes in MPI_Reduce in place at a root other than 0 on one node (its issue 6540), and
-# in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off.
+# in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off; MPICH 5.0,
+# which is behind the standard ABI, also in MPI_Allreduce on derived datatypes.
 # Intel MPI's collectives over shared memory abort on more than some hundred communicators; by the
 # algorithms that it chooses itself, its MPI_Allgather of nothing in place, and its MPI_Reduce and
 # MPI_Allreduce on derived datatypes, crash.
+OF_MPICH = {
+    "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
+    "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
+}
 NATIVE_ENVIRONMENT = {
     "openmpi": {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
@@ -43,17 +48,14 @@ NATIVE_ENVIRONMENT = {
         "OMPI_MCA_coll_tuned_alltoall_algorithm": "1",
         "OMPI_MCA_coll_tuned_allreduce_algorithm": "3",
     },
-    "mpich": {
-        "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
-        "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
-    },
+    "mpich": OF_MPICH,
     "intelmpi": {
         "I_MPI_COLL_INTRANODE": "pt2pt",
         "I_MPI_ADJUST_ALLGATHER": "1",
         "I_MPI_ADJUST_REDUCE": "2",
         "I_MPI_ADJUST_ALLREDUCE": "1",
     },
-    "mpiabi": {},
+    "mpiabi": OF_MPICH,
 }
 
 # More processes than processors, as root if need be, and without remarks on the network.

@@ -18,8 +18,9 @@ MODULES += ["test_cco_buf_inter", "test_cco_vec_inter", "test_cco_obj_inter"]
 # With FORCE=1, what may still go native; "arguments" are those that the suite gets wrong on purpose.
 REASONS = {"one_process", "not_commutative", "empty", "arguments"}
 
-# Modules of the suite that natively do not come to an end, by MPI.
-UNFINISHED = {}
+# Modules of the suite that natively do not come to an end, by MPI. Debian's Open MPI hangs in
+# TestSpawnMultipleSelfMany.testErrcodes.
+UNFINISHED = {"openmpi-4.1.4": ["test_spawn"]}
 
 
 def command(mpi, *arguments):
@@ -63,8 +64,11 @@ def test_whole_suite(mpi, report, pytestconfig, processes):
     # Natively, some MPIs hang or crash here, by which no later test would be reached.
     without = [option for module in UNFINISHED.get(mpi.build.name, []) for option in ("-e", module)]
     suite = command(mpi, "--quiet", *without)
-    native = mpi.native(processes, suite, timeout=1500)
+    native = mpi.native(processes, suite, timeout=1500, spawns=True)
     assert failed(native)[1], native.describe()
-    run = mpi.preloaded(processes, suite, report, {"FORCE": 1}, timeout=1500)
+    run = mpi.preloaded(processes, suite, report, {"FORCE": 1}, timeout=1500, spawns=True)
+    for name, of in ("native", native), ("preloaded", run):
+        numbers = sorted(set(verdict(of)[0])), sorted(set(verdict(of)[1]))
+        print(mpi.build.name, processes, name, *numbers, *sorted(failed(of)[0]), f"{of.seconds:.0f} s")
     assert failed(run) == failed(native), run.describe()
     assert run.outcomes("bcast").get("circulant" if processes > 1 else "one_process", 0) > 50

@@ -139,6 +139,8 @@ def test_program(mpi, native_run, report, program, processes, variant):
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_invalid_arguments(mpi, native_run, report, processes):
     """Every invalid call gets the error class that it gets natively, and the program goes on."""
+    if mpi.build.name.startswith(("mpich-5", "mpiabi")):
+        pytest.skip("MPICH 5.0 ends the program on one of them, by a failed assertion in MPI_Reduce")
     native = native_run("errors", processes)
     run = mpi.preloaded(processes, [mpi.program("errors")], report, {"FORCE": 1})
     compare(run, native)
