@@ -2,8 +2,8 @@
 //! Träff et al., Algorithms 1 and 2), then an allgather inside each.
 //!
 //! Both run on one private communicator of both groups. MPI_Allgather's sizes are known to all from the
-//! arguments; those of MPI_Allgatherv are exchanged first: one word a process, from which everybody has
-//! the sum and the prefix that the paper gets by an Allreduce and an Exscan.
+//! arguments. For MPI_Allgatherv each group gathers its own first: one word a process, from which everybody
+//! has the sum and the prefix that the paper gets by an Allreduce and an Exscan.
 //!
 //! Where blocks are longer than a segment, MPI_Allgather's are divided evenly, too: where neither group
 //! size divides the other, Algorithm 1's segments differ by up to a factor of two, and the longest take
@@ -15,7 +15,7 @@ use super::allgatherv::Allgatherv;
 use super::{count, layout, product, size, source};
 use crate::communicator::{Lists, Need, Remote, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Datatype, Direct, Peers, Private, Source, Span};
+use crate::mpi::{Buffer, Datatype, Direct, Peers, Private, Source, Span, Words};
 use crate::plan::{Division, Doubling, Exchange, Plan, Segments, Stream};
 use crate::report::Work;
 use crate::schedule::Sequence;
@@ -190,19 +190,34 @@ impl<'a> Across<'a> {
             }
             return Ok(());
         }
-        let all = service.private.communicator();
-        let words = all.gather_all(self.own as u64)?;
-        let lengths = |group| words[self.groups.of(group)].iter();
-        for (rank, &length) in lengths(self.groups.other).enumerate() {
-            // They differ only in a program that is in error.
-            if length != self.from(rank)? as u64 {
-                return Err(Stop::Native(Reason::Arguments));
-            }
-        }
-        for group in [0, 1] {
-            let lengths = lengths(group).map(|&length| length as usize);
-            streams[group].set(lengths, sizes[1 - group], Division::Evenly);
-        }
+        self.gather_own_sizes(state, service)?;
+        let Lists { streams, words, .. } = &mut service.lists;
+        let (own, other) = (self.groups.own, self.groups.other);
+        let lengths = words[..sizes[own]].iter().map(|&word| word as usize);
+        streams[own].set(lengths, sizes[other], Division::Evenly);
+        // `received` has found all of them to be counts.
+        let lengths = (0..sizes[other]).map(|rank| self.from(rank).unwrap_or(0));
+        streams[other].set(lengths, sizes[own], Division::Evenly);
+        Ok(())
+    }
+
+    /// Fills the list of words with the bytes that each process of the own group sends.
+    fn gather_own_sizes(&self, state: &State, service: &mut Service) -> Result<(), Stop> {
+        let group = self.groups.of(self.groups.own);
+        let (sequence, run) = (&service.sequence, &mut service.run);
+        let plan = Doubling::new(
+            sequence,
+            self.groups.rank,
+            Segments::new(Words::LENGTH, state.segment()),
+        );
+        let lengths = std::iter::repeat_n(Words::LENGTH, group.len());
+        let scratch = scratch_units(&plan, lengths, run.pacing);
+        let words = &mut service.lists.words;
+        words.clear();
+        words.resize(group.len() + scratch.div_ceil(Words::LENGTH), 0);
+        words[self.groups.rank] = self.own as u64;
+        let memory = Words::new(words, group.len());
+        run.execute_between(Peers::From(group.start), &plan, &service.private, memory)?;
         Ok(())
     }
 

@@ -115,6 +115,8 @@ pub struct Lists {
     pub pieces: Vec<Piece>,
     /// For copies of elements that have gaps, and to see in which order elements are packed.
     pub packed: Vec<u8>,
+    /// A word of each process, and scratch.
+    pub words: Vec<u64>,
     /// What goes from one group of an inter-communicator to the other, and back.
     pub streams: [Stream; 2],
     /// The parts of both.

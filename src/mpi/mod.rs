@@ -43,7 +43,7 @@ pub use attribute::{hook_end, is_being_duplicated, mark_duplicated, state, while
 pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
-pub use direct::{Direct, Span};
+pub use direct::{Direct, Span, Words};
 pub use elements::{Elements, Layout};
 pub use native::{find_in, function, is_another, library, native, object_of};
 pub use operator::Operator;
