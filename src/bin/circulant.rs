@@ -26,6 +26,8 @@ mod sweep;
 mod table4;
 #[path = "circulant/timing.rs"]
 mod timing;
+#[path = "circulant/trace.rs"]
+mod trace;
 #[path = "circulant/transcription.rs"]
 mod transcription;
 #[path = "circulant/verify.rs"]
@@ -49,6 +51,8 @@ enum Command {
     Schedule(schedule::Arguments),
     /// Check the schedules of all processes, for every number of processes in a range
     Verify(verify::Arguments),
+    /// Write an allgather between two groups of processes as a trace that SimGrid replays
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => info::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     match done {
         Ok(code) => code,

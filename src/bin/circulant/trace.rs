@@ -1,0 +1,447 @@
+//! `circulant trace`: an allgather between the two groups of an inter-communicator, as the operations
+//! of each process, for SimGrid's replay (`smpirun -replay`).
+//!
+//! SimGrid's own MPI has no inter-communicators, so the library cannot be called there. These are the
+//! plans that it makes for such a call, run by its engine as it is set by default. A transport that
+//! moves nothing and never has to wait writes down what the engine starts and waits for; so each
+//! process is run by itself.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Error, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use circulant::engine::{Engine, Pacing, Synchronous, Workspace};
+use circulant::plan::{Division, Doubling, Exchange, Parts, Plan, Segments, Stream};
+use circulant::schedule::Sequence;
+use circulant::select::Settings;
+use circulant::transport::{Place, Progress, SendMode, Transport};
+use clap::{Args, ValueEnum};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Processes of the first group and of the second
+    #[arg(
+        long,
+        short,
+        num_args = 2,
+        value_names = ["P", "Q"],
+        required = true,
+        value_parser = super::verify::processes
+    )]
+    processes: Vec<usize>,
+    /// Bytes of a process of the first group and of one of the second, the largest if they differ
+    #[arg(long, short, num_args = 2, value_names = ["A", "B"], required = true)]
+    bytes: Vec<u32>,
+    /// The last process of a group of n has these bytes, process i has i/(n-1) of them
+    #[arg(long)]
+    arithmetic: bool,
+    /// The operation
+    #[arg(long, value_enum, default_value_t = Operation::Allgather)]
+    operation: Operation,
+    /// The setting CIRCULANT_SEGMENT, in bytes [default: the library's]
+    #[arg(long, value_name = "BYTES", value_parser = super::verify::processes)]
+    segment: Option<usize>,
+    /// Bytes of the largest message, if not a segment: longer ones take less time to simulate
+    #[arg(long, value_name = "BYTES", value_parser = super::verify::processes)]
+    step: Option<usize>,
+    /// Where the operations of process N are written to, to N.txt, and their list to `traces`
+    folder: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Operation {
+    /// MPI_Allgather
+    Allgather,
+    /// MPI_Allgatherv, which exchanges the sizes first
+    Allgatherv,
+}
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let call = Call::new(arguments)?;
+    fs::create_dir_all(&arguments.folder)?;
+    let mut list = BufWriter::new(File::create(arguments.folder.join("traces"))?);
+    for process in 0..call.processes() {
+        let name = format!("{process}.txt");
+        let mut file = BufWriter::new(File::create(arguments.folder.join(&name))?);
+        call.write(process, &mut file)?;
+        file.flush()?;
+        writeln!(list, "{name}")?;
+    }
+    list.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What all processes of a call have in common.
+struct Call {
+    operation: Operation,
+    groups: [usize; 2],
+    streams: [Stream; 2],
+    parts: Parts,
+    /// Bytes of the longest step.
+    step: usize,
+    pacing: Pacing,
+    /// The skips of the allgather in either group, and of that of the sizes.
+    sequences: [Sequence; 2],
+    all: Sequence,
+}
+
+/// Bytes that say how many a process has.
+const WORD: usize = size_of::<u64>();
+
+impl Call {
+    fn new(arguments: &Arguments) -> io::Result<Call> {
+        let groups = [arguments.processes[0], arguments.processes[1]];
+        let largest = [0, 1].map(|group| arguments.bytes[group] as usize);
+        for group in [0, 1] {
+            let all = groups[group].checked_mul(largest[group]);
+            if all.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+                return Err(Error::other("a group has more bytes than there is memory"));
+            }
+        }
+        let settings = Settings::default();
+        let segment = arguments.segment.unwrap_or(settings.segment as usize);
+        // As the library divides them.
+        let by_blocks = arguments.operation == Operation::Allgather
+            && !arguments.arithmetic
+            && largest[0].max(largest[1]) <= segment;
+        let streams = [0, 1].map(|group| {
+            let division = if by_blocks {
+                Division::ByBlocks
+            } else {
+                Division::Evenly
+            };
+            let lengths = lengths(groups[group], largest[group], arguments.arithmetic);
+            let mut stream = Stream::default();
+            stream.set(lengths, groups[1 - group], division);
+            stream
+        });
+        let (mut parts, step) = (Parts::default(), arguments.step.unwrap_or(segment));
+        parts.set([&streams[0], &streams[1]], step);
+        Ok(Call {
+            operation: arguments.operation,
+            groups,
+            streams,
+            parts,
+            step,
+            pacing: Pacing {
+                window: settings.window,
+                sends: settings.sends,
+                synchronous: Synchronous::Unpaced,
+            },
+            sequences: groups.map(|group| Sequence::of_rule(settings.skips, group)),
+            all: Sequence::of_rule(settings.skips, groups[0] + groups[1]),
+        })
+    }
+
+    fn processes(&self) -> usize {
+        self.groups[0] + self.groups[1]
+    }
+
+    /// The processes of a group, numbered through.
+    fn of(&self, group: usize) -> Range<usize> {
+        let first = group * self.groups[0];
+        first..first + self.groups[group]
+    }
+
+    /// Writes the operations of one process.
+    fn write(&self, process: usize, out: &mut impl Write) -> io::Result<()> {
+        let mut trace = Trace::new(process, self.pacing, out);
+        trace.line(format_args!("init"))?;
+        if self.operation == Operation::Allgatherv {
+            let sizes = Doubling::new(&self.all, process, Segments::WHOLE);
+            trace.execute(&sizes, 0, &vec![WORD; self.processes()])?;
+        }
+        let exchange = Exchange::new(&self.parts, self.groups, process);
+        let lengths: Vec<_> = self.parts.iter().map(|part| part.length).collect();
+        trace.execute(&exchange, 0, &lengths)?;
+        let group = usize::from(process >= self.groups[0]);
+        let (own, stream) = (self.of(group), &self.streams[1 - group]);
+        let steps = Segments::new(stream.longest_segment(), self.step);
+        let gather = Doubling::new(&self.sequences[group], process - own.start, steps);
+        let segments = (0..stream.receivers()).map(|receiver| stream.segment(receiver).len());
+        trace.execute(&gather, own.start, &segments.collect::<Vec<_>>())?;
+        trace.line(format_args!("finalize"))
+    }
+}
+
+/// The bytes of each process of a group.
+fn lengths(processes: usize, largest: usize, arithmetic: bool) -> impl Iterator<Item = usize> {
+    let steps = processes.saturating_sub(1).max(1);
+    (0..processes).map(move |rank| {
+        if arithmetic {
+            (rank as u128 * largest as u128 / steps as u128) as usize
+        } else {
+            largest
+        }
+    })
+}
+
+/// The largest standard send that the library makes without a request, in bytes.
+const BLOCKING: usize = 4 << 10;
+
+/// Sender, receiver and tag. The replay knows by them what is waited for, so each message between two
+/// processes has a tag of its own.
+type Message = (usize, usize, usize);
+
+/// The operations of one process.
+struct Trace<W> {
+    process: usize,
+    pacing: Pacing,
+    out: W,
+    workspace: Workspace,
+    /// How many messages went to each process, and came from each.
+    sent: HashMap<usize, usize>,
+    received: HashMap<usize, usize>,
+}
+
+impl<W: Write> Trace<W> {
+    fn new(process: usize, pacing: Pacing, out: W) -> Self {
+        Trace {
+            process,
+            pacing,
+            out,
+            workspace: Workspace::default(),
+            sent: HashMap::new(),
+            received: HashMap::new(),
+        }
+    }
+
+    fn line(&mut self, operation: fmt::Arguments) -> io::Result<()> {
+        writeln!(self.out, "{} {operation}", self.process)
+    }
+
+    fn wait(&mut self, outstanding: Option<Message>) -> io::Result<Progress> {
+        if let Some((from, to, tag)) = outstanding {
+            self.line(format_args!("wait {from} {to} {tag}"))?;
+        }
+        Ok(Progress::Ready)
+    }
+
+    /// Runs a plan whose process 0 is process `first`, with messages of `lengths` bytes.
+    fn execute(&mut self, plan: &dyn Plan, first: usize, lengths: &[usize]) -> io::Result<()> {
+        let (mut workspace, pacing) = (std::mem::take(&mut self.workspace), self.pacing);
+        let mut recorder = Recorder {
+            first,
+            lengths,
+            sends: vec![None; pacing.sends],
+            receives: vec![None; pacing.window],
+            trace: self,
+        };
+        let done = Engine::new(plan, &mut recorder, &mut workspace, pacing).advance();
+        self.workspace = workspace;
+        done.map(|_| ())
+    }
+}
+
+/// The transport of one plan, which writes down what it is asked for.
+struct Recorder<'a, W> {
+    trace: &'a mut Trace<W>,
+    /// The process that is the plan's process 0.
+    first: usize,
+    /// The bytes of the plan's messages.
+    lengths: &'a [usize],
+    /// Per slot, what is outstanding.
+    sends: Vec<Option<Message>>,
+    receives: Vec<Option<Message>>,
+}
+
+/// The number of the next message.
+fn count(of: &mut HashMap<usize, usize>, other: usize) -> usize {
+    let next = of.entry(other).or_default();
+    *next += 1;
+    *next - 1
+}
+
+impl<W: Write> Transport for Recorder<'_, W> {
+    type Error = Error;
+
+    fn length(&self, message: usize) -> usize {
+        self.lengths[message]
+    }
+
+    fn in_place(&self) -> bool {
+        false
+    }
+
+    fn follows(&self, _: Place, _: usize, _: Place) -> bool {
+        false
+    }
+
+    /// In the replay no send is complete before its receive is posted, whatever its mode.
+    fn start_send(
+        &mut self,
+        slot: usize,
+        to: usize,
+        _: Place,
+        length: usize,
+        mode: SendMode,
+    ) -> io::Result<()> {
+        let to = self.first + to;
+        let tag = count(&mut self.trace.sent, to);
+        if mode == SendMode::Standard && length <= BLOCKING {
+            return self.trace.line(format_args!("send {to} {tag} {length}"));
+        }
+        self.sends[slot] = Some((self.trace.process, to, tag));
+        self.trace.line(format_args!("isend {to} {tag} {length}"))
+    }
+
+    fn start_receive(
+        &mut self,
+        slot: usize,
+        from: usize,
+        _: Place,
+        length: usize,
+    ) -> io::Result<()> {
+        let from = self.first + from;
+        let tag = count(&mut self.trace.received, from);
+        self.receives[slot] = Some((from, self.trace.process, tag));
+        self.trace.line(format_args!("irecv {from} {tag} {length}"))
+    }
+
+    fn finish_send(&mut self, slot: usize) -> io::Result<Progress> {
+        let outstanding = self.sends[slot].take();
+        self.trace.wait(outstanding)
+    }
+
+    fn finish_receive(&mut self, slot: usize) -> io::Result<Progress> {
+        let outstanding = self.receives[slot].take();
+        self.trace.wait(outstanding)
+    }
+
+    fn copy(&mut self, _: Place, _: Place, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn combine(&mut self, _: Place, _: Place, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn arrived(&mut self, _: usize, _: usize, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has to be the same at sender and receiver.
+    type Sizes = HashMap<Message, usize>;
+
+    /// Adds what one process' trace sends and receives; each that needs it is waited for, once.
+    fn read(trace: &str, process: usize, sends: &mut Sizes, receives: &mut Sizes) {
+        let mut outstanding = Vec::new();
+        for line in trace.lines() {
+            let words: Vec<_> = line.split(' ').collect();
+            assert_eq!(words[0], process.to_string());
+            let numbers: Vec<usize> = words[2..]
+                .iter()
+                .map(|word| word.parse().unwrap())
+                .collect();
+            let message = |is_sent: bool| match (is_sent, &numbers[..]) {
+                (true, &[other, tag, _]) => (process, other, tag),
+                (_, &[other, tag, _]) => (other, process, tag),
+                _ => unreachable!("{line}"),
+            };
+            match words[1] {
+                "init" | "finalize" => {}
+                "wait" => {
+                    let waited = (numbers[0], numbers[1], numbers[2]);
+                    let index = outstanding.iter().position(|&message| message == waited);
+                    outstanding.swap_remove(index.unwrap());
+                }
+                "send" => assert_eq!(sends.insert(message(true), numbers[2]), None),
+                "isend" => {
+                    outstanding.push(message(true));
+                    assert_eq!(sends.insert(message(true), numbers[2]), None);
+                }
+                "irecv" => {
+                    outstanding.push(message(false));
+                    assert_eq!(receives.insert(message(false), numbers[2]), None);
+                }
+                other => unreachable!("{other}"),
+            }
+        }
+        assert_eq!(outstanding, []);
+    }
+
+    fn check(arguments: &Arguments) {
+        let call = Call::new(arguments).unwrap();
+        let (mut sends, mut receives) = (Sizes::new(), Sizes::new());
+        for process in 0..call.processes() {
+            let mut out = Vec::new();
+            call.write(process, &mut out).unwrap();
+            let trace = String::from_utf8(out).unwrap();
+            assert!(trace.starts_with(&format!("{process} init\n")));
+            assert!(trace.ends_with(&format!("{process} finalize\n")));
+            read(&trace, process, &mut sends, &mut receives);
+        }
+        assert_eq!(sends, receives);
+        let words = match arguments.operation {
+            Operation::Allgather => 0,
+            Operation::Allgatherv => WORD * (call.processes() - 1),
+        };
+        for process in 0..call.processes() {
+            let group = usize::from(process >= call.groups[0]);
+            let other = lengths(
+                call.groups[1 - group],
+                arguments.bytes[1 - group] as usize,
+                arguments.arithmetic,
+            );
+            let to_it = receives.iter().filter(|((_, to, _), _)| *to == process);
+            let received: usize = to_it.map(|(_, length)| length).sum();
+            assert_eq!(received, other.sum::<usize>() + words, "process {process}");
+        }
+    }
+
+    #[test]
+    fn everybody_receives_what_was_sent_and_all_of_the_other_group() {
+        for processes in [[1, 1], [1, 5], [4, 4], [8, 3], [3, 8], [25, 7]] {
+            for bytes in [[0, 0], [1, 10], [5000, 5000], [70_000, 900], [900, 70_000]] {
+                for (operation, arithmetic, segment) in [
+                    (Operation::Allgather, false, None),
+                    (Operation::Allgather, false, Some(1000)),
+                    (Operation::Allgatherv, false, None),
+                    (Operation::Allgatherv, true, Some(1 << 20)),
+                ] {
+                    check(&Arguments {
+                        processes: processes.to_vec(),
+                        bytes: bytes.to_vec(),
+                        arithmetic,
+                        operation,
+                        segment,
+                        step: segment.map(|segment| 7 * segment),
+                        folder: PathBuf::new(),
+                    });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_process_each() {
+        let call = Call::new(&Arguments {
+            processes: vec![1, 1],
+            bytes: vec![5000, 7],
+            arithmetic: false,
+            operation: Operation::Allgather,
+            segment: None,
+            step: None,
+            folder: PathBuf::new(),
+        });
+        let (call, mut out) = (call.unwrap(), Vec::new());
+        call.write(0, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "0 init\n0 irecv 1 0 7\n0 isend 1 0 5000\n0 wait 1 0 0\n0 wait 0 1 0\n0 finalize\n"
+        );
+    }
+}
