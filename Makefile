@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup root-gathering intergroup-figures header lint setup clean help
 
 all: library cli
 
@@ -103,6 +103,14 @@ few-rounds:
 bench-intergroup:
 	scripts/bench-intergroup
 
+# What intergroup-figures compares with: no library in it.
+root-gathering:
+	mkdir -p $(build)
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/root_gathering benches/root_gathering.c
+
+intergroup-figures:
+	scripts/intergroup-figures
+
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored
 
@@ -127,6 +135,7 @@ help:
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'
 	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
+	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/intergroup-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make setup         install what all this needs'
 	@echo 'make clean         remove everything that was built'

@@ -51,6 +51,13 @@ SETTINGS = {
 }
 
 
+def start(folder, hosts, per_host):
+    """What starts a process on each place of that many hosts; its files are in the folder."""
+    (folder / "platform.xml").write_text(CLUSTER.format(last=hosts - 1))
+    (folder / "hosts").write_text("".join(f"host-{i}:{per_host}\n" for i in range(hosts)))
+    return ["smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(hosts * per_host)]
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One run of the simulator."""
@@ -92,10 +99,8 @@ class Run:
         ]
 
     def command(self, program, folder):
-        (folder / "platform.xml").write_text(CLUSTER.format(last=self.hosts - 1))
-        (folder / "hosts").write_text("".join(f"host-{i}:{self.per_host}\n" for i in range(self.hosts)))
         return [
-            "smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(self.p),
+            *start(folder, self.hosts, self.per_host),
             *(["-no-privatize"] if self.shares else []),
             *(f"--cfg={setting}" for setting in self.simulator()),
             # Asked for an error handler, SMPI answers with none, and then warns of it.
