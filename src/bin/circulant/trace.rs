@@ -56,7 +56,7 @@ pub struct Arguments {
 enum Operation {
     /// MPI_Allgather
     Allgather,
-    /// MPI_Allgatherv, which exchanges the sizes first
+    /// MPI_Allgatherv, which gathers the sizes first
     Allgatherv,
 }
 
@@ -84,9 +84,8 @@ struct Call {
     /// Bytes of the longest step.
     step: usize,
     pacing: Pacing,
-    /// The skips of the allgather in either group, and of that of the sizes.
+    /// The skips of the allgathers in either group.
     sequences: [Sequence; 2],
-    all: Sequence,
 }
 
 /// Bytes that say how many a process has.
@@ -133,7 +132,6 @@ impl Call {
                 synchronous: Synchronous::Unpaced,
             },
             sequences: groups.map(|group| Sequence::of_rule(settings.skips, group)),
-            all: Sequence::of_rule(settings.skips, groups[0] + groups[1]),
         })
     }
 
@@ -151,17 +149,18 @@ impl Call {
     fn write(&self, process: usize, out: &mut impl Write) -> io::Result<()> {
         let mut trace = Trace::new(process, self.pacing, out);
         trace.line(format_args!("init"))?;
+        let group = usize::from(process >= self.groups[0]);
+        let (own, sequence) = (self.of(group), &self.sequences[group]);
         if self.operation == Operation::Allgatherv {
-            let sizes = Doubling::new(&self.all, process, Segments::WHOLE);
-            trace.execute(&sizes, 0, &vec![WORD; self.processes()])?;
+            let sizes = Doubling::new(sequence, process - own.start, Segments::WHOLE);
+            trace.execute(&sizes, own.start, &vec![WORD; own.len()])?;
         }
         let exchange = Exchange::new(&self.parts, self.groups, process);
         let lengths: Vec<_> = self.parts.iter().map(|part| part.length).collect();
         trace.execute(&exchange, 0, &lengths)?;
-        let group = usize::from(process >= self.groups[0]);
-        let (own, stream) = (self.of(group), &self.streams[1 - group]);
+        let stream = &self.streams[1 - group];
         let steps = Segments::new(stream.longest_segment(), self.step);
-        let gather = Doubling::new(&self.sequences[group], process - own.start, steps);
+        let gather = Doubling::new(sequence, process - own.start, steps);
         let segments = (0..stream.receivers()).map(|receiver| stream.segment(receiver).len());
         trace.execute(&gather, own.start, &segments.collect::<Vec<_>>())?;
         trace.line(format_args!("finalize"))
@@ -385,9 +384,9 @@ mod tests {
             read(&trace, process, &mut sends, &mut receives);
         }
         assert_eq!(sends, receives);
-        let words = match arguments.operation {
+        let word = match arguments.operation {
             Operation::Allgather => 0,
-            Operation::Allgatherv => WORD * (call.processes() - 1),
+            Operation::Allgatherv => WORD,
         };
         for process in 0..call.processes() {
             let group = usize::from(process >= call.groups[0]);
@@ -396,6 +395,7 @@ mod tests {
                 arguments.bytes[1 - group] as usize,
                 arguments.arithmetic,
             );
+            let words = word * (call.groups[group] - 1);
             let to_it = receives.iter().filter(|((_, to, _), _)| *to == process);
             let received: usize = to_it.map(|(_, length)| length).sum();
             assert_eq!(received, other.sum::<usize>() + words, "process {process}");
