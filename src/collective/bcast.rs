@@ -5,7 +5,9 @@ use std::ffi::c_int;
 
 use super::{count, done, layout, product, size};
 use crate::communicator::{Need, Remote, Service, State, Stop, Unit};
-use crate::mpi::{self, Buffer, Datatype, MPI_Datatype, Message, Own, Packed, Private, Source};
+use crate::mpi::{
+    Buffer, Datatype, MPI_Datatype, Message, Own, Packed, Peers, Private, Root, Source,
+};
 use crate::plan::{Broadcast, Plan, Schedules};
 use crate::report::Work;
 use crate::schedule::Skips;
@@ -68,37 +70,27 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
 /// The root's neighbours are told nothing but that they are not the root. They take part in what all
 /// have to agree on, none of which depends on the call, and go native, which does nothing there.
 fn bcast_across(state: &State, remote: Remote, call: Bcast, work: &mut Work) -> Result<(), Stop> {
-    let describe = |bytes: usize, processes, nodes| Call {
-        operation: Operation::Bcast,
-        bytes: bytes as u64,
-        largest: bytes as u64,
-        processes,
-        smaller_group: 1,
-        nodes,
-    };
     let all = state.size() + remote.size;
-    state.choose(&describe(usize::MAX, all, all))?;
-    let part = Part::of(call.root, remote)?;
-    let (bytes, datatype) = match part {
-        Part::None => (0, None),
-        _ => (call.bytes()?, call.layout()?),
+    state.choose(&described(usize::MAX, all, all))?;
+    let seat = Seat::of(call.root, state, remote)?;
+    let (bytes, datatype) = match seat {
+        None => (0, None),
+        Some(_) => (call.bytes()?, call.layout()?),
     };
     let data = datatype.map(|datatype| (call.buffer, datatype));
     state.serve(data.as_slice(), |service| {
         let nodes = service.nodes()?;
         work.bytes = bytes as u64;
-        let (processes, process, peers) = match part {
-            Part::None => return Err(Stop::Native(Reason::Empty)),
-            Part::Root => (remote.size + 1, 0, remote.peers(service.rank, state.size())),
-            Part::Receiver(root) => {
-                let peers = remote.peers_of_root(root, state.size());
-                (state.size() + 1, service.rank + 1, peers)
-            }
-        };
-        let blocks = state.choose(&describe(bytes, processes, nodes))?.min(bytes);
-        let Some(datatype) = datatype else {
+        let (Some(seat), Some(datatype)) = (seat, datatype) else {
             return Err(Stop::Native(Reason::Empty));
         };
+        let Seat {
+            processes,
+            process,
+            peers,
+        } = seat;
+        let choice = state.choose(&described(bytes, processes, nodes))?;
+        let blocks = choice.min(bytes);
         let Service {
             private,
             pool,
@@ -121,22 +113,42 @@ fn bcast_across(state: &State, remote: Remote, call: Bcast, work: &mut Work) -> 
     })
 }
 
-/// What a process of an inter-communicator has to do with a broadcast there.
-#[derive(Clone, Copy)]
-enum Part {
-    Root,
-    /// From this process of the other group.
-    Receiver(usize),
-    /// Another process of its group is the root.
-    None,
+/// A broadcast between groups, of which one has the root only.
+fn described(bytes: usize, processes: usize, nodes: usize) -> Call {
+    Call {
+        operation: Operation::Bcast,
+        bytes: bytes as u64,
+        largest: bytes as u64,
+        processes,
+        smaller_group: 1,
+        nodes,
+    }
 }
 
-impl Part {
-    fn of(root: c_int, remote: Remote) -> Result<Part, Stop> {
-        match mpi::Root::new(root) {
-            mpi::Root::Here => Ok(Part::Root),
-            mpi::Root::Neighbour => Ok(Part::None),
-            mpi::Root::Rank(rank) if rank < remote.size => Ok(Part::Receiver(rank)),
+/// Which of the plan's processes a process is, in a broadcast to one group from a process of the other.
+#[derive(Clone, Copy)]
+struct Seat {
+    processes: usize,
+    process: usize,
+    peers: Peers,
+}
+
+impl Seat {
+    /// None for a neighbour of the root.
+    fn of(root: c_int, state: &State, remote: Remote) -> Result<Option<Seat>, Stop> {
+        let (size, rank) = (state.size(), state.rank());
+        match Root::new(root) {
+            Root::Neighbour => Ok(None),
+            Root::Here => Ok(Some(Seat {
+                processes: remote.size + 1,
+                process: 0,
+                peers: remote.peers(rank, size),
+            })),
+            Root::Rank(root) if root < remote.size => Ok(Some(Seat {
+                processes: size + 1,
+                process: rank + 1,
+                peers: remote.peers_of_root(root, size),
+            })),
             _ => Err(Stop::Native(Reason::Arguments)),
         }
     }
