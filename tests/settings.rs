@@ -345,6 +345,7 @@ fn everything_set() -> Settings {
         "ROOTS=6",
         "COMMUNICATORS=7",
         "GPU=0",
+        "INTER=0",
         "TRACE=1",
         "VERBOSE=1",
     ];

@@ -68,28 +68,27 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
 /// those of the other.
 ///
 /// The root's neighbours are told nothing but that they are not the root. They take part in what all
-/// have to agree on, none of which depends on the call, and go native, which does nothing there.
+/// have to agree on, and go native, which does nothing there. So nothing that is agreed on may depend on
+/// the call, and who has wrong arguments takes part, too, before these go to MPI.
 fn bcast_across(state: &State, remote: Remote, call: Bcast, work: &mut Work) -> Result<(), Stop> {
     let all = state.size() + remote.size;
     state.choose(&described(usize::MAX, all, all))?;
-    let seat = Seat::of(call.root, state, remote)?;
-    let (bytes, datatype) = match seat {
-        None => (0, None),
-        Some(_) => (call.bytes()?, call.layout()?),
-    };
-    let data = datatype.map(|datatype| (call.buffer, datatype));
+    let task = Task::of(&call, state, remote);
+    let data = task.ok().flatten();
+    let data = data.map(|task| (call.buffer, task.datatype));
     state.serve(data.as_slice(), |service| {
-        let nodes = service.nodes()?;
-        work.bytes = bytes as u64;
-        let (Some(seat), Some(datatype)) = (seat, datatype) else {
+        let Some(task) = task? else {
             return Err(Stop::Native(Reason::Empty));
         };
-        let Seat {
+        let Task {
+            bytes,
+            datatype,
             processes,
             process,
             peers,
-        } = seat;
-        let choice = state.choose(&described(bytes, processes, nodes))?;
+        } = task;
+        work.bytes = bytes as u64;
+        let choice = state.choose(&described(bytes, processes, service.nodes))?;
         let blocks = choice.min(bytes);
         let Service {
             private,
@@ -125,46 +124,46 @@ fn described(bytes: usize, processes: usize, nodes: usize) -> Call {
     }
 }
 
-/// Which of the plan's processes a process is, in a broadcast to one group from a process of the other.
+/// What a process does in a broadcast to one group from a process of the other.
 #[derive(Clone, Copy)]
-struct Seat {
+struct Task {
+    bytes: usize,
+    datatype: Datatype,
+    /// Processes of the plan, and which of them this one is.
     processes: usize,
     process: usize,
     peers: Peers,
 }
 
-impl Seat {
-    /// None for a neighbour of the root.
-    fn of(root: c_int, state: &State, remote: Remote) -> Result<Option<Seat>, Stop> {
+impl Task {
+    /// None for a neighbour of the root, and where there is nothing to transfer.
+    fn of(call: &Bcast, state: &State, remote: Remote) -> Result<Option<Task>, Stop> {
         let (size, rank) = (state.size(), state.rank());
-        match Root::new(root) {
-            Root::Neighbour => Ok(None),
-            Root::Here => Ok(Some(Seat {
-                processes: remote.size + 1,
-                process: 0,
-                peers: remote.peers(rank, size),
-            })),
-            Root::Rank(root) if root < remote.size => Ok(Some(Seat {
-                processes: size + 1,
-                process: rank + 1,
-                peers: remote.peers_of_root(root, size),
-            })),
-            _ => Err(Stop::Native(Reason::Arguments)),
+        let (processes, process, peers) = match Root::new(call.root) {
+            Root::Neighbour => return Ok(None),
+            Root::Here => (remote.size + 1, 0, remote.peers(rank, size)),
+            Root::Rank(root) if root < remote.size => {
+                (size + 1, rank + 1, remote.peers_of_root(root, size))
+            }
+            _ => return Err(Stop::Native(Reason::Arguments)),
+        };
+        let bytes = call.bytes()?;
+        if bytes == 0 {
+            return Ok(None);
         }
+        Ok(Some(Task {
+            bytes,
+            datatype: layout(call.datatype, call.buffer)?,
+            processes,
+            process,
+            peers,
+        }))
     }
 }
 
 impl Bcast {
     fn bytes(&self) -> Result<usize, Stop> {
         product(count(self.count)?, size(self.datatype)?)
-    }
-
-    /// The layout of the data; none if there is none, whose address may be anything.
-    fn layout(&self) -> Result<Option<Datatype>, Stop> {
-        match self.bytes()? {
-            0 => Ok(None),
-            _ => Ok(Some(layout(self.datatype, self.buffer)?)),
-        }
     }
 
     fn message(&self, bytes: usize, staged: bool) -> Message {

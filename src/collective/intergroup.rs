@@ -98,12 +98,8 @@ pub(super) fn gather_across(
         let bytes = streams[0].length().max(streams[1].length());
         let largest = streams[0].longest_block().max(streams[1].longest_block());
         work.bytes = bytes as u64;
-        if state.choose(&call.described(bytes, largest, 1)).is_err() {
-            let nodes = service.nodes()?;
-            state.choose(&call.described(bytes, largest, nodes))?;
-        }
-        work.blocks = 1;
-        work.rounds = call.run(state, service)?;
+        state.choose(&call.described(bytes, largest, service.nodes))?;
+        (work.rounds, work.blocks) = call.run(state, service)?;
         Ok(())
     })
 }
@@ -221,8 +217,8 @@ impl<'a> Across<'a> {
         Ok(())
     }
 
-    /// Runs the exchange and the allgather; returns their rounds.
-    fn run(&self, state: &State, service: &mut Service) -> Result<u64, Stop> {
+    /// Runs the exchange and the allgather; returns their rounds, and the most blocks of a message.
+    fn run(&self, state: &State, service: &mut Service) -> Result<(u64, u64), Stop> {
         service.lists.set_parts(state.segment());
         let memory = self.reserve(state, service)?;
         let Service {
@@ -261,7 +257,9 @@ impl<'a> Across<'a> {
         }));
         run.execute_between(Peers::From(own.start), &gather, private, memory.of(spans))?;
         self.unpack(stream, &memory, private)?;
-        Ok((exchange.rounds() + gather.rounds()) as u64)
+        let rounds = exchange.rounds() + gather.rounds();
+        let blocks = exchange.blocks().max(gather.blocks());
+        Ok((rounds as u64, blocks as u64))
     }
 
     /// Where the bytes that this process sends are in its group's stream.

@@ -2,7 +2,8 @@
 //!
 //! Two parts, made when they are first needed. [`State`] comes with the first intercepted call: who
 //! is there, and the settings on which all processes agree (rank 0's). [`Service`] comes with the
-//! first call that is worth it: the private communicator, schedules, scratch.
+//! first call that is worth it, or between groups, where not all know what a call is worth, that may be:
+//! the private communicator, schedules, scratch.
 //!
 //! All decisions here are collective: they depend on agreed values only, or are agreed.
 
@@ -322,7 +323,13 @@ impl State {
             Slot::Untried => match self.make_private()? {
                 Some(private) => {
                     let group = (self.rank, self.size);
-                    Box::new(Service::new(group, &self.settings, private)?)
+                    let between_groups = self.remote.is_some();
+                    Box::new(Service::new(
+                        group,
+                        between_groups,
+                        &self.settings,
+                        private,
+                    )?)
                 }
                 None => return Err(self.refuse(Reason::NoCommunicator)),
             },

@@ -18,8 +18,8 @@ pub struct Service {
     pub rank: usize,
     /// The private communicator: of both groups of an inter-communicator.
     pub private: Private,
-    /// How many nodes its processes are on, once it was asked for.
-    nodes: Option<usize>,
+    /// How many nodes its processes are on; of an inter-communicator only.
+    pub nodes: usize,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,
     /// The skips for p processes.
@@ -43,19 +43,26 @@ pub struct Service {
 }
 
 impl Service {
-    /// For a process of this rank in a group of this size, on the private communicator. Collective.
+    /// For a process of this rank in a group of this size, on the private communicator. Collective, and
+    /// all that is agreed on between groups whatever the calls: of a broadcast, not all know its size.
     pub fn new(
         (rank, size): (usize, usize),
+        between_groups: bool,
         settings: &Settings,
         private: Private,
     ) -> Result<Service, Stop> {
         let communicator = private.communicator();
+        let nodes = if between_groups {
+            super::count_nodes(communicator)?
+        } else {
+            0
+        };
         let devices = settings.gpu && !communicator.all_agree(!device::may_be_used())?;
         Ok(Service {
             rank,
             devices,
             private,
-            nodes: None,
+            nodes,
             skips: Skips::new(size),
             sequence: Sequence::of_rule(settings.skips, size),
             routes: None,
@@ -71,30 +78,25 @@ impl Service {
         })
     }
 
-    /// On how many nodes the processes of the private communicator are. Collective at the first call.
-    pub fn nodes(&mut self) -> Result<usize, Stop> {
-        if let Some(nodes) = self.nodes {
-            return Ok(nodes);
-        }
-        let nodes = super::count_nodes(self.private.communicator())?;
-        Ok(*self.nodes.insert(nodes))
-    }
-
     /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of a
     /// device, on any process. Collective where that may be.
     pub(super) fn check(&self, data: &[(Buffer, Datatype)]) -> Result<(), Stop> {
-        for (index, (_, datatype)) in data.iter().enumerate() {
+        let is_committed = |(index, (_, datatype)): (usize, &(Buffer, Datatype))| {
             let seen = data[..index].iter().any(|(_, earlier)| earlier == datatype);
-            if !seen && !datatype.is_committed(&self.private) {
-                return Err(Stop::Native(Reason::Arguments));
-            }
-        }
+            seen || datatype.is_committed(&self.private)
+        };
+        let committed = data.iter().enumerate().all(is_committed);
         let on_device = |(buffer, datatype): &(_, _)| device::holds(*buffer, datatype);
-        let on_host = || !data.iter().any(on_device);
+        let on_host = || !committed || !data.iter().any(on_device);
+        // Who has wrong arguments takes part, because who has none to look at does.
         if self.devices && !self.private.communicator().all_agree(on_host())? {
             return Err(Stop::Native(Reason::DeviceMemory));
         }
-        Ok(())
+        if committed {
+            Ok(())
+        } else {
+            Err(Stop::Native(Reason::Arguments))
+        }
     }
 }
 

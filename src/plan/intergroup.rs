@@ -87,9 +87,7 @@ impl Stream {
         if senders >= receivers {
             return self.blocks[subgroup(senders, receivers, receiver).start];
         }
-        let sender = (0..senders)
-            .find(|&sender| subgroup(receivers, senders, sender).contains(&receiver))
-            .unwrap_or(0);
+        let sender = subgroup_of(receivers, senders, receiver);
         let (members, block) = (subgroup(receivers, senders, sender), self.block(sender));
         block.start + block_range(block.len(), members.len(), receiver - members.start).start
     }
@@ -141,6 +139,16 @@ fn subgroup(processes: usize, subgroups: usize, index: usize) -> Range<usize> {
     let (each, more) = (processes / subgroups, processes % subgroups);
     let start = |index: usize| index * each + index.min(more);
     start(index)..start(index + 1)
+}
+
+/// Which of those subgroups a process is in.
+fn subgroup_of(processes: usize, subgroups: usize, process: usize) -> usize {
+    let (each, more) = (processes / subgroups, processes % subgroups);
+    let in_larger = more * (each + 1);
+    match process.checked_sub(in_larger) {
+        None => process / (each + 1),
+        Some(rest) => more + rest / each,
+    }
 }
 
 /// What one process sends to one of the other group.
@@ -414,6 +422,8 @@ mod tests {
     fn subgroups_are_the_papers() {
         let subgroups: Vec<_> = (0..3).map(|index| subgroup(8, 3, index)).collect();
         assert_eq!(subgroups, [0..3, 3..6, 6..8]);
+        let of_process: Vec<_> = (0..8).map(|process| subgroup_of(8, 3, process)).collect();
+        assert_eq!(of_process, [0, 0, 0, 1, 1, 1, 2, 2]);
         let down = stream(&[10; 8], 3, Division::ByBlocks);
         let segments: Vec<_> = (0..3).map(|receiver| down.segment(receiver)).collect();
         assert_eq!(segments, [0..30, 30..60, 60..80]);

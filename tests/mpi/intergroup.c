@@ -265,12 +265,64 @@ static void duplicates(const struct groups *g) {
     free(counts[1]);
 }
 
+/* The call that comes first on a communicator is in error on all ranks, the neighbours of a broadcast's
+ * root included: each gets its error, none waits for another, and what follows works. */
+static void errors(const struct groups *g) {
+    MPI_Datatype uncommitted;
+    MPI_Type_contiguous(2, MPI_INT, &uncommitted);
+    const struct {
+        const char *name;
+        int count;
+        MPI_Datatype type;
+    } wrong[] = {{"count", -1, MPI_INT}, {"null", 1, MPI_DATATYPE_NULL}, {"type", 1, uncommitted}};
+    int senders = g->size[1 - g->own], code, class;
+    int *data = allocate(sizeof(int) * 4 * (size_t)world_size), *out = data + 2 * world_size;
+    int *counts = allocate(sizeof(int) * (size_t)senders);
+    for (int which = 0; which < 9; which++) {
+        int count = wrong[which % 3].count;
+        MPI_Datatype type = wrong[which % 3].type;
+        struct groups twin = *g;
+        MPI_Comm_dup(g->inter, &twin.inter);
+        MPI_Comm_set_errhandler(twin.inter, MPI_ERRORS_RETURN);
+        check_case("%s, operation %d", wrong[which % 3].name, which / 3);
+        for (int rank = 0; rank < senders; rank++) {
+            counts[rank] = count;
+        }
+        if (which / 3 == 0) {
+            int root = g->own == 1 ? 0 : g->rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+            code = MPI_Bcast(data, count, type, root, twin.inter);
+        } else if (which / 3 == 1) {
+            code = MPI_Allgather(data, count, type, out, count, type, twin.inter);
+        } else {
+            int *displacements = (int *)memset(allocate(sizeof(int) * (size_t)senders), 0,
+                                               sizeof(int) * (size_t)senders);
+            code = MPI_Allgatherv(data, count, type, out, counts, displacements, type, twin.inter);
+            free(displacements);
+        }
+        MPI_Error_class(code, &class);
+        check(class != MPI_SUCCESS, "no error");
+        check_digest(&class, sizeof class);
+        /* Nobody is still in that call. */
+        MPI_Barrier(MPI_COMM_WORLD);
+        one_bcast(&twin, 0, 0, 100, 0);
+        MPI_Comm_free(&twin.inter);
+    }
+    MPI_Type_free(&uncommitted);
+    free(data);
+    free(counts);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "intergroup", MPI_THREAD_SINGLE);
     always_plain = argc > 1 && strcmp(argv[1], "plain") == 0;
     for (int division = 0; division < DIVISIONS; division++) {
         struct groups g = divide(division);
         if (g.inter == MPI_COMM_NULL) {
+            continue;
+        }
+        if (argc > 1 && strcmp(argv[1], "errors") == 0) {
+            errors(&g);
+            MPI_Comm_free(&g.inter);
             continue;
         }
         if (division % 2 == 0) {

@@ -47,6 +47,19 @@ def test_large_counts(mpi, report, processes):
     expect_ours(mpi.preloaded(processes, [mpi.program("intergroup_c")], report, {"FORCE": 1}))
 
 
+@pytest.mark.parametrize("processes", [2, 3, 5])
+def test_invalid_arguments(mpi, report, processes):
+    """As natively, on every rank, where the first call is in error; and the next is circulant's. (With two
+    processes none is a neighbour of a root.)"""
+    command = [mpi.program("intergroup"), "errors"]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+    compare(run, native)
+    valid = counted(run.stdout)["bcast"]["circulant"]
+    # After each of nine errors, three of them of MPI_Bcast, a broadcast.
+    assert run.outcomes("bcast") == {"circulant": valid, "arguments": valid // 3}
+
+
 def native_reasons(run):
     return {operation: set(of) for operation, of in run.all_outcomes().items()}
 
