@@ -237,7 +237,8 @@ fn source(header: &str, expansion: &str) -> Option<String> {
     if let Some(function) = expansion.strip_suffix("()") {
         return Some(format!("Source::Function(c\"{function}\")"));
     }
-    if !expansion.is_empty() && header.contains(&format!(" {expansion};")) {
+    let is_name = expansion.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    if is_name && header.contains(&format!(" {expansion};")) {
         return Some(format!("Source::Variable(c\"{expansion}\")"));
     }
     let declarations = header.split("circulant_constant").next()?;

@@ -16,7 +16,7 @@ PROCESSES = {"mpich-4.0.2": [1, 2, 3]}
 MODULES = ["test_cco_buf", "test_cco_vec", "test_cco_obj", "test_cco_nb_buf", "test_cco_nb_vec"]
 MODULES += ["test_cco_buf_inter", "test_cco_vec_inter", "test_cco_obj_inter"]
 # With FORCE=1, what may still go native; "arguments" are those that the suite gets wrong on purpose.
-REASONS = {"one_process", "not_commutative", "empty", "arguments"}
+REASONS = {"one_process", "not_commutative", "empty", "arguments", "inter_communicator"}
 
 # Modules of the suite that natively do not come to an end, by MPI. Debian's Open MPI hangs in
 # TestSpawnMultipleSelfMany.testErrcodes.
