@@ -175,11 +175,7 @@ impl<'a> Across<'a> {
         if self.operation == Operation::Allgather {
             let mut each = [self.from(0)?; 2];
             each[self.groups.own] = self.own;
-            let division = if each[0].max(each[1]) <= state.segment() {
-                Division::ByBlocks
-            } else {
-                Division::Evenly
-            };
+            let division = Division::of_equal_blocks(each[0].max(each[1]), state.segment());
             for group in [0, 1] {
                 let lengths = std::iter::repeat_n(each[group], sizes[group]);
                 streams[group].set(lengths, sizes[1 - group], division);

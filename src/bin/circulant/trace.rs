@@ -103,16 +103,13 @@ impl Call {
         }
         let settings = Settings::default();
         let segment = arguments.segment.unwrap_or(settings.segment as usize);
-        // As the library divides them.
-        let by_blocks = arguments.operation == Operation::Allgather
-            && !arguments.arithmetic
-            && largest[0].max(largest[1]) <= segment;
+        let division = match arguments.operation {
+            Operation::Allgather if !arguments.arithmetic => {
+                Division::of_equal_blocks(largest[0].max(largest[1]), segment)
+            }
+            _ => Division::Evenly,
+        };
         let streams = [0, 1].map(|group| {
-            let division = if by_blocks {
-                Division::ByBlocks
-            } else {
-                Division::Evenly
-            };
             let lengths = lengths(groups[group], largest[group], arguments.arithmetic);
             let mut stream = Stream::default();
             stream.set(lengths, groups[1 - group], division);
