@@ -7,7 +7,9 @@
 #ifndef CIRCULANT_H
 #define CIRCULANT_H
 
-/* Generated from src/api.rs by `make header`; do not edit. */
+/* Generated from src/api/ by `make header`; do not edit. */
+
+#include <mpi.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,8 +23,8 @@ const char *circulant_version(void);
 /*
  How many calls of an operation this process has run as circulant so far. The operation is named
  as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block",
- "reduce_scatter", "allreduce", "alltoall", "gather" or "scatter"; any other name, or a null pointer,
- gives 0.
+ "reduce_scatter", "allreduce", "alltoall", "gather", "scatter", "successive_bcast", "allgather_merge"
+ or "allreduce_v"; any other name, or a null pointer, gives 0.
 
  # Safety
  `operation` is null or points to a string that ends in NUL.

@@ -77,7 +77,7 @@ fn the_defaults_are_the_documented_ones() {
             blocks: None,
             block_size: None,
             factor: None,
-        }; 10],
+        }; Operation::COUNT],
         report: None,
         from_environment: 0,
     };
@@ -136,7 +136,7 @@ fn good_values_of_each_operations_variables() {
         let factor = if operation.is_rooted() { "F" } else { "G" };
         let own = |variable: String| accepted(&variable).operations;
         let with = |settings: OperationSettings| {
-            let mut operations = [OperationSettings::default(); 10];
+            let mut operations = [OperationSettings::default(); Operation::COUNT];
             operations[operation as usize] = settings;
             operations
         };

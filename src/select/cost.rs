@@ -33,7 +33,8 @@ const fn native_volume(operation: Operation) -> f64 {
         Operation::Allgatherv => 1.1,
         Operation::ReduceScatterBlock | Operation::ReduceScatter => 1.15,
         Operation::Allreduce => 2.9,
-        Operation::Alltoall | Operation::Gather | Operation::Scatter => 1.0,
+        // What MPI has no function for is not compared.
+        _ => 1.0,
     }
 }
 

@@ -161,7 +161,7 @@ pub enum Choice {
 /// Decides who runs `call`.
 ///
 /// From the strongest rule to the weakest: one process, `CIRCULANT_DISABLE` and an operation's
-/// `native`, and an empty message go native; `CIRCULANT_FORCE` takes what is left; a message
+/// `native` go native; what MPI has no function for is ours; an empty message goes native; `CIRCULANT_FORCE` takes what is left; a message
 /// smaller than `CIRCULANT_MIN_BYTES` goes native; an operation's `circulant` takes what is left;
 /// and `auto` takes a call if its processes are on several nodes and the cost model predicts a
 /// gain.
@@ -173,6 +173,8 @@ pub fn choose(call: &Call, settings: &Settings) -> Choice {
         Choice::Native(Reason::Disabled)
     } else if mode == Mode::Native {
         Choice::Native(Reason::Chosen)
+    } else if call.operation.is_added() {
+        Choice::Circulant { blocks: 1 }
     } else if call.bytes == 0 {
         Choice::Native(Reason::Empty)
     } else if settings.force {
@@ -390,7 +392,8 @@ mod tests {
                         nodes,
                     };
                     if let Choice::Circulant { blocks } = choose(&call, &Settings::default()) {
-                        assert!(blocks >= 1 && processes > 1 && nodes > 1, "{call:?}");
+                        let is_worth_it = nodes > 1 || operation.is_added();
+                        assert!(blocks >= 1 && processes > 1 && is_worth_it, "{call:?}");
                     }
                 }
             }

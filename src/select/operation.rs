@@ -1,4 +1,4 @@
-//! The MPI operations that circulant takes over.
+//! The operations: those of MPI that circulant takes over, and those that it adds.
 
 /// A collective operation that circulant can run itself. The discriminants index every table that
 /// has one entry per operation.
@@ -25,6 +25,12 @@ pub enum Operation {
     Gather,
     /// `MPI_Scatter`
     Scatter,
+    /// `circulant_successive_bcast`
+    SuccessiveBcast,
+    /// `circulant_allgather_merge`
+    AllgatherMerge,
+    /// `circulant_allreduce_v`
+    AllreduceV,
 }
 
 impl Operation {
@@ -32,7 +38,7 @@ impl Operation {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every operation, in the order of the discriminants.
-    pub const ALL: [Operation; 10] = [
+    pub const ALL: [Operation; 13] = [
         Operation::Bcast,
         Operation::Reduce,
         Operation::Allgather,
@@ -43,12 +49,15 @@ impl Operation {
         Operation::Alltoall,
         Operation::Gather,
         Operation::Scatter,
+        Operation::SuccessiveBcast,
+        Operation::AllgatherMerge,
+        Operation::AllreduceV,
     ];
 
     /// How many operations, the first ones, can be pipelined in several blocks.
     pub const PIPELINED: usize = 6;
 
-    /// The name in reports: that of the MPI function, in lower case, without `mpi_`.
+    /// The name in reports: that of the function, in lower case, without `mpi_` or `circulant_`.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::Bcast => "bcast",
@@ -61,6 +70,9 @@ impl Operation {
             Operation::Alltoall => "alltoall",
             Operation::Gather => "gather",
             Operation::Scatter => "scatter",
+            Operation::SuccessiveBcast => "successive_bcast",
+            Operation::AllgatherMerge => "allgather_merge",
+            Operation::AllreduceV => "allreduce_v",
         }
     }
 
@@ -68,6 +80,14 @@ impl Operation {
     /// at once, so that a round's message is made of many blocks.
     pub const fn is_rooted(self) -> bool {
         matches!(self, Operation::Bcast | Operation::Reduce)
+    }
+
+    /// Whether MPI has no such function: then `native` means by several of MPI's collectives.
+    pub const fn is_added(self) -> bool {
+        matches!(
+            self,
+            Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV
+        )
     }
 
     /// Whether it can be pipelined in several blocks.

@@ -230,13 +230,30 @@ static OF_OTHERS: [Variable; OTHERS] = [
     mode_of::<{ Operation::Alltoall as usize }>("CIRCULANT_ALLTOALL"),
     mode_of::<{ Operation::Gather as usize }>("CIRCULANT_GATHER"),
     mode_of::<{ Operation::Scatter as usize }>("CIRCULANT_SCATTER"),
+    mode_of_added::<{ Operation::SuccessiveBcast as usize }>("CIRCULANT_SUCCESSIVE_BCAST"),
+    mode_of_added::<{ Operation::AllgatherMerge as usize }>("CIRCULANT_ALLGATHER_MERGE"),
+    mode_of_added::<{ Operation::AllreduceV as usize }>("CIRCULANT_ALLREDUCE_V"),
 ];
 
 const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
+    mode::<OPERATION>(
+        name,
+        "who runs the operation; auto: circulant where a gain is predicted",
+    )
+}
+
+const fn mode_of_added<const OPERATION: usize>(name: &'static str) -> Variable {
+    mode::<OPERATION>(
+        name,
+        "how circulant's own function works; native: by collectives of the MPI library",
+    )
+}
+
+const fn mode<const OPERATION: usize>(name: &'static str, meaning: &'static str) -> Variable {
     Variable::agreed(
         name,
         Accepts::OneOf(&["auto", "native", "circulant"]),
-        "who runs the operation; auto: circulant where a gain is predicted",
+        meaning,
         |s| s.operations[OPERATION].mode as u64,
         |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
     )

@@ -1,4 +1,5 @@
-//! circulant's own C functions, the only ones in `include/circulant.h`.
+//! circulant's own C functions, the only ones in `include/circulant.h`. Those of one operation are in
+//! the file of its name.
 
 use std::ffi::{CStr, c_char, c_ulonglong};
 
@@ -13,8 +14,8 @@ pub extern "C" fn circulant_version() -> *const c_char {
 
 /// How many calls of an operation this process has run as circulant so far. The operation is named
 /// as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block",
-/// "reduce_scatter", "allreduce", "alltoall", "gather" or "scatter"; any other name, or a null pointer,
-/// gives 0.
+/// "reduce_scatter", "allreduce", "alltoall", "gather", "scatter", "successive_bcast", "allgather_merge"
+/// or "allreduce_v"; any other name, or a null pointer, gives 0.
 ///
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.
