@@ -45,6 +45,10 @@ pub enum Progress {
     Pending,
 }
 
+/// The largest standard send that is made without a request, in bytes: MPI libraries buffer such
+/// messages, and a request costs more than waiting.
+pub const BLOCKING_MAX: usize = 4 << 10;
+
 /// When a send is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {

@@ -16,7 +16,7 @@ use super::{count, layout, product, size, source};
 use crate::communicator::{Lists, Need, Remote, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Datatype, Direct, Peers, Private, Source, Span, Words};
-use crate::plan::{Division, Doubling, Exchange, Plan, Segments, Stream};
+use crate::plan::{Division, Doubling, Exchange, Plan, Segments, Stream, numbered_through};
 use crate::report::Work;
 use crate::schedule::Sequence;
 use crate::select::{Call, Operation, Reason};
@@ -65,8 +65,7 @@ impl Groups {
 
     /// The processes of a group, numbered through.
     fn of(&self, group: usize) -> Range<usize> {
-        let first = group * self.sizes[0];
-        first..first + self.sizes[group]
+        numbered_through(self.sizes, group)
     }
 }
 

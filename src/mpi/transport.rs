@@ -11,7 +11,7 @@ use super::sys::{MPI_Datatype, MPI_Request, MPI_Status};
 use super::datatype::copy_bytes;
 use super::native::{Native, native};
 use super::{Buffer, Error, Private, check};
-use crate::transport::{Place, Progress, SendMode, Transport};
+use crate::transport::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
 
 /// Where places are, and what a unit is: a byte of packed data that is stored, unless a memory says
 /// otherwise.
@@ -59,10 +59,6 @@ pub trait Memory {
 pub const SLOTS: usize = 64;
 
 pub(super) const TAG: c_int = 0;
-
-/// The largest standard send without a request, in bytes: MPI libraries buffer such messages, and a
-/// request costs more than waiting.
-const SMALL: usize = 4 << 10;
 
 /// The ranks of a plan's processes on a private communicator.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +172,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
             self.communicator.communicator().handle(),
         );
         let to = self.peers.rank(to);
-        if mode == SendMode::Standard && length * self.memory.unit_size() <= SMALL {
+        if mode == SendMode::Standard && length * self.memory.unit_size() <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
             // SAFETY: `length` units are at the place's address.

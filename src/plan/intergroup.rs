@@ -38,6 +38,12 @@ use std::ops::Range;
 
 use super::{Piece, Plan, block_range};
 
+/// The processes of the first or the second of two groups, numbered through.
+pub fn numbered_through(groups: [usize; 2], group: usize) -> Range<usize> {
+    let first = group * groups[0];
+    first..first + groups[group]
+}
+
 /// How a stream is divided into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {

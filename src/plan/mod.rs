@@ -42,7 +42,7 @@ pub use broadcast::{Broadcast, Schedules};
 pub use census::Census;
 pub use doubling::{Doubling, Segments};
 pub use gather::{Gather, Scatter};
-pub use intergroup::{Division, Exchange, Part, Parts, Stream};
+pub use intergroup::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use reversed::Reversed;
 
 use std::ops::Range;

@@ -10,15 +10,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Error, Write};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use circulant::engine::{Engine, Pacing, Synchronous, Workspace};
-use circulant::plan::{Division, Doubling, Exchange, Parts, Plan, Segments, Stream};
+use circulant::plan::{
+    Division, Doubling, Exchange, Parts, Plan, Segments, Stream, numbered_through,
+};
 use circulant::schedule::Sequence;
 use circulant::select::Settings;
-use circulant::transport::{Place, Progress, SendMode, Transport};
+use circulant::transport::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
 use clap::{Args, ValueEnum};
 
 #[derive(Args)]
@@ -136,18 +137,12 @@ impl Call {
         self.groups[0] + self.groups[1]
     }
 
-    /// The processes of a group, numbered through.
-    fn of(&self, group: usize) -> Range<usize> {
-        let first = group * self.groups[0];
-        first..first + self.groups[group]
-    }
-
     /// Writes the operations of one process.
     fn write(&self, process: usize, out: &mut impl Write) -> io::Result<()> {
         let mut trace = Trace::new(process, self.pacing, out);
         trace.line(format_args!("init"))?;
         let group = usize::from(process >= self.groups[0]);
-        let (own, sequence) = (self.of(group), &self.sequences[group]);
+        let (own, sequence) = (numbered_through(self.groups, group), &self.sequences[group]);
         if self.operation == Operation::Allgatherv {
             let sizes = Doubling::new(sequence, process - own.start, Segments::WHOLE);
             trace.execute(&sizes, own.start, &vec![WORD; own.len()])?;
@@ -175,9 +170,6 @@ fn lengths(processes: usize, largest: usize, arithmetic: bool) -> impl Iterator<
         }
     })
 }
-
-/// The largest standard send that the library makes without a request, in bytes.
-const BLOCKING: usize = 4 << 10;
 
 /// Sender, receiver and tag. The replay knows by them what is waited for, so each message between two
 /// processes has a tag of its own.
@@ -278,7 +270,7 @@ impl<W: Write> Transport for Recorder<'_, W> {
     ) -> io::Result<()> {
         let to = self.first + to;
         let tag = count(&mut self.trace.sent, to);
-        if mode == SendMode::Standard && length <= BLOCKING {
+        if mode == SendMode::Standard && length <= BLOCKING_MAX {
             return self.trace.line(format_args!("send {to} {tag} {length}"));
         }
         self.sends[slot] = Some((self.trace.process, to, tag));
