@@ -103,3 +103,49 @@ fn wrong_options_are_named() {
         assert!(err.contains(complaint), "{options:?}: {err}");
     }
 }
+
+/// The long options in the lines of a manual page that begin with one of these requests.
+fn long_options(page: &str, requests: &[&str]) -> Vec<String> {
+    let lines = page
+        .lines()
+        .filter(|line| requests.iter().any(|request| line.starts_with(request)));
+    let mut options: Vec<_> = lines
+        .flat_map(|line| line.split("Fl -").skip(1))
+        .filter_map(|rest| rest.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    options.sort();
+    options.dedup();
+    options
+}
+
+#[test]
+fn the_manual_page_has_the_options_of_each_subcommand() {
+    let page = include_str!("../docs/man/circulant.1");
+    let (_, description) = page.split_once(".Sh DESCRIPTION").unwrap();
+    for subcommand in ["run", "info", "schedule", "verify", "trace"] {
+        let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
+        let output = circulant.args([subcommand, "--help"]).output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        let mut offered: Vec<_> = help
+            .lines()
+            .skip_while(|line| *line != "Options:")
+            .filter_map(|line| line.split("--").nth(1)?.split_whitespace().next())
+            .filter(|option| *option != "help")
+            .map(str::to_owned)
+            .collect();
+        offered.sort();
+        let start = format!(".Ss circulant {subcommand}\n");
+        let (_, section) = description.split_once(&start).unwrap();
+        let section = section.split("\n.S").next().unwrap();
+        assert_eq!(long_options(section, &[".It"]), offered, "{subcommand}");
+    }
+    let (_, synopsis) = page.split_once(".Cm run\n").unwrap();
+    let synopsis = synopsis.split(".Nm").next().unwrap();
+    let (_, section) = description.split_once(".Ss circulant run\n").unwrap();
+    let section = section.split("\n.S").next().unwrap();
+    assert_eq!(
+        long_options(synopsis, &[".Op"]),
+        long_options(section, &[".It"])
+    );
+}

@@ -96,6 +96,19 @@ def test_nothing_fits(mpi, circulant, tmp_path):
     assert "no build" in run.stderr
 
 
+@pytest.mark.parametrize("folder", ["a b", "a:b"])
+def test_path_that_cannot_be_preloaded(mpi, circulant, builds, folder):
+    """LD_PRELOAD would take it for two. The linker's complaints would not stop a program with --require."""
+    libraries = builds.rename(builds.parent / folder)
+    program = [mpi.program("sequence"), *CALLS]
+    run = mpi.run(3, [circulant, "run", "--libraries", libraries, *program]).expect_success()
+    assert len(run.stderr.splitlines()) == 1, run.describe()
+    assert "LD_PRELOAD" in run.stderr and "natively" in run.stderr
+    run = mpi.run(3, [circulant, "run", "--require", "--libraries", libraries, *program])
+    assert run.status not in (0, None), run.describe()
+    assert "calls" not in run.stdout
+
+
 def test_another_major_version_does_not_fit(mpi, circulant, builds):
     if mpi.family == "mpiabi":
         pytest.skip("there is one version")
@@ -138,6 +151,15 @@ def test_is_transparent(circulant, tmp_path):
     assert run(circulant, "run", sys.executable, "-c", code).returncode == -signal.SIGTERM
 
 
+def test_program_by_a_link(mpi, circulant, builds, tmp_path):
+    """What a program looks for beside itself is beside its file, not beside a link to that."""
+    link = tmp_path / "link"
+    link.symlink_to(mpi.program("device"))
+    done = run(circulant, "run", "--require", "--libraries", builds, "--report", "stderr", link, "host")
+    assert done.returncode == 0, done.stderr
+    assert b"report of rank 0 of 1" in done.stderr
+
+
 def test_what_cannot_be_run(circulant, tmp_path):
     missing = run(circulant, "run", "--libraries", "/", tmp_path / "missing")
     assert missing.returncode == 127
@@ -171,6 +193,16 @@ def test_preloads_before_others(circulant, mpi, tmp_path):
     shown = run(circulant, "run", "--libraries", tmp_path, "env", environment=others)
     preload = re.search(r"^LD_PRELOAD=(.*)$", shown.stdout.decode(), re.MULTILINE)
     assert preload.group(1).split(":") == [str(only / "libcirculant.so"), others["LD_PRELOAD"]]
+
+
+def test_folder_by_a_relative_path(circulant, mpi, tmp_path):
+    """Which is that of the command, not of a folder that a script goes to."""
+    (tmp_path / mpi.build.name).mkdir()
+    library = tmp_path / mpi.build.name / "libcirculant.so"
+    library.symlink_to(mpi.library)
+    shell = ["sh", "-c", 'cd / && exec sh -c "echo $LD_PRELOAD"']
+    shown = run(circulant, "run", "--libraries", ".", *shell, cwd=tmp_path)
+    assert (shown.stdout.decode().strip(), shown.stderr) == (str(library), b"")
 
 
 def test_info(circulant, mpi):

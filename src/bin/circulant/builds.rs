@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::{env, fmt, fs, io};
 
 /// The name of the library in each folder.
@@ -124,10 +124,11 @@ pub struct Build {
 }
 
 /// Where builds are: where it is said, or else in ../lib/circulant beside an installed program, in the
-/// folder above in a build tree.
+/// folder above in a build tree. From the root on: a script may change folders before it starts the
+/// program.
 pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
     if let Some(folder) = given {
-        return Ok(folder.to_owned());
+        return path::absolute(folder);
     }
     let program = env::current_exe()?;
     let above = program.parent().and_then(Path::parent);

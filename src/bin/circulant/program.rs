@@ -7,7 +7,7 @@
 
 use std::env;
 use std::ffi::{CStr, OsStr};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,12 @@ pub fn mpi_of(file: &Path) -> Option<Mpi> {
     }
 }
 
-/// The file of the MPI library that an ELF program needs.
+/// The file of the MPI library that an ELF program needs. Of a link to the program, the file is listed:
+/// libraries that it looks for beside itself ($ORIGIN) are beside that, which the dynamic linker knows
+/// of a program that runs, but not of one that it lists.
 fn needed_mpi(program: &Path) -> Option<PathBuf> {
-    let linker = dynamic_linker(program)?;
+    let program = fs::canonicalize(program).ok()?;
+    let linker = dynamic_linker(&program)?;
     let listing = Command::new(linker)
         .arg("--list")
         .arg(program)

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -74,7 +75,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     }
     // Of a program that is not there, executing it has to speak.
     if let Ok(file) = which::which(program) {
-        match library(arguments, &file) {
+        match library(arguments, &file).and_then(preloadable) {
             Ok(library) => {
                 command.env("LD_PRELOAD", preloaded(&library));
             }
@@ -142,6 +143,19 @@ fn choose(builds: &[Build], folder: &Path, file: &Path) -> Result<PathBuf, Strin
         (None, _) => return Err(format!("nothing says which MPI {name} uses (--build)")),
     };
     Ok(build.library.clone())
+}
+
+/// The library, if the dynamic linker takes its path for one.
+fn preloadable(library: PathBuf) -> Result<PathBuf, Complaint> {
+    let is_separator = |byte: &u8| [b' ', b':'].contains(byte);
+    if !library.as_os_str().as_bytes().iter().any(is_separator) {
+        return Ok(library);
+    }
+    let library = library.display();
+    Err(Complaint {
+        here: false,
+        text: format!("{library} has a space or a colon in its path, which LD_PRELOAD cannot hold"),
+    })
 }
 
 /// The library, before what is preloaded already.
