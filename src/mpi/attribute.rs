@@ -16,6 +16,7 @@ use std::thread::ThreadId;
 use super::sys::MPI_Comm;
 use parking_lot::Mutex;
 
+use super::communicator::free_judge;
 use super::native::native;
 use super::{Communicator, SUCCESS, check, is_active};
 use crate::communicator::State;
@@ -280,6 +281,7 @@ fn end() {
             }
         }
     }
+    free_judge();
     STATE.free();
     DUPLICATED.free();
     END.free();

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
 
-use super::native::native;
+use once_cell::sync::OnceCell;
+
+use super::native::{UNSET, native};
 use super::{Error, check};
 
 /// A communicator of the program, or a private one.
@@ -33,9 +35,9 @@ impl Communicator {
         self.0
     }
 
-    /// Whether it is MPI_COMM_NULL.
+    /// Whether it is MPI_COMM_NULL, or a handle that was never set, which is none in any MPI.
     pub fn is_null(self) -> bool {
-        self.0 == native().constants.comm_null
+        [native().constants.comm_null, MPI_Comm(UNSET as _)].contains(&self.0)
     }
 
     /// Number of processes (of the local group, if it is an inter-communicator).
@@ -182,6 +184,19 @@ impl Communicator {
         result
     }
 
+    /// A communicator of this process alone. Local.
+    fn create_alone(self) -> Result<MPI_Comm, Error> {
+        let functions = &native().functions;
+        let rank = c_int::try_from(self.rank()?).unwrap_or(0);
+        let group = Group::of(self)?.only(rank)?;
+        let mut alone = native().constants.comm_null;
+        // SAFETY: the group is this process, which is in the communicator.
+        check(unsafe {
+            (functions.PMPI_Comm_create_group)(self.0, group.0, super::transport::TAG, &mut alone)
+        })?;
+        Ok(alone)
+    }
+
     fn create_twin(self) -> Result<Private, Error> {
         let functions = &native().functions;
         let group = Group::of(self)?;
@@ -314,15 +329,7 @@ impl Private {
 
     /// A communicator of this process alone. Local.
     pub(super) fn alone(&self) -> Result<Private, Error> {
-        let functions = &native().functions;
-        let rank = c_int::try_from(self.0.rank()?).unwrap_or(0);
-        let group = Group::of(self.0)?.only(rank)?;
-        let mut alone = native().constants.comm_null;
-        // SAFETY: the group is this process, which is in the communicator.
-        check(unsafe {
-            (functions.PMPI_Comm_create_group)(self.0.0, group.0, super::transport::TAG, &mut alone)
-        })?;
-        Private::new(alone)
+        Private::new(self.0.create_alone()?)
     }
 
     /// The communicator.
@@ -337,5 +344,44 @@ impl Drop for Private {
         // SAFETY: made by PMPI_Comm_create, not freed elsewhere, without pending transfers unless
         // an error left some, which MPI then completes or drops by itself.
         unsafe { (native().functions.PMPI_Comm_free)(&mut self.0.0) };
+    }
+}
+
+/// Where MPI is asked about a handle that may be none: functions without a communicator would raise the
+/// error on MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the call.
+struct Judge(Communicator);
+
+// SAFETY: written once, then only read; used for calls that any thread may make at any time.
+unsafe impl Send for Judge {}
+// SAFETY: as above.
+unsafe impl Sync for Judge {}
+
+static JUDGE: OnceCell<Judge> = OnceCell::new();
+
+/// A communicator of this process alone, on which errors are returned, for local calls; none where it
+/// cannot be made. Local.
+pub(super) fn judge() -> Option<Communicator> {
+    if let Some(judge) = JUDGE.get() {
+        return Some(judge.0);
+    }
+    let own = Communicator::own();
+    let mut made = own.with_errors_returned(|| own.create_alone()).ok()?;
+    let functions = &native().functions;
+    // SAFETY: a communicator that was just made, and a predefined handler.
+    unsafe { (functions.PMPI_Comm_set_errhandler)(made, native().constants.errors_return) };
+    // No lock is held while MPI makes one, so another thread may have been faster.
+    if JUDGE.set(Judge(Communicator(made))).is_err() {
+        // SAFETY: made above, and used nowhere.
+        unsafe { (functions.PMPI_Comm_free)(&mut made) };
+    }
+    JUDGE.get().map(|judge| judge.0)
+}
+
+/// Frees that communicator, when MPI is about to end and nothing is asked any more.
+pub(super) fn free_judge() {
+    if let Some(judge) = JUDGE.get() {
+        let mut handle = judge.0.handle();
+        // SAFETY: made by `judge`; calls are native from now on.
+        unsafe { (native().functions.PMPI_Comm_free)(&mut handle) };
     }
 }

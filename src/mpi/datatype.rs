@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
 
+use super::communicator::judge;
 use super::native::native;
 use super::{Buffer, Error, Private, check};
 
@@ -50,18 +51,30 @@ impl Drop for Repeated {
     }
 }
 
-/// Whether `handle` is MPI_DATATYPE_NULL.
-fn is_null(handle: MPI_Datatype) -> bool {
-    handle == native().constants.datatype_null
+/// Whether MPI takes `handle` for a datatype that can be used: of a communicator of ours, which the
+/// program's error handlers do not hear of, it wants to know how much memory none of it takes.
+fn is_usable(handle: MPI_Datatype) -> bool {
+    if handle == native().constants.datatype_null {
+        return false;
+    }
+    let Some(judge) = judge() else {
+        return true;
+    };
+    let mut bytes: c_int = 0;
+    // SAFETY: a communicator of ours; writes one integer.
+    let code =
+        unsafe { (native().functions.PMPI_Pack_size)(0, handle, judge.handle(), &mut bytes) };
+    code == super::SUCCESS
 }
 
 impl Datatype {
     /// Bytes of data in one element of `handle`: what a choice may depend on, since it is the same
     /// wherever the signature is. None for a datatype that MPI has to judge.
     pub fn size_of(handle: MPI_Datatype) -> Option<usize> {
-        if is_null(handle) {
-            return None;
-        }
+        is_usable(handle).then(|| Datatype::size_of_usable(handle))?
+    }
+
+    fn size_of_usable(handle: MPI_Datatype) -> Option<usize> {
         let mut size: MPI_Count = -1;
         // SAFETY: writes one integer.
         check(unsafe { (native().functions.PMPI_Type_size_x)(handle, &mut size) }).ok()?;
@@ -69,9 +82,14 @@ impl Datatype {
     }
 
     /// The layout of `handle`. None for a datatype that MPI has to judge.
-    #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
     pub fn new(handle: MPI_Datatype) -> Option<Datatype> {
-        let size = Datatype::size_of(handle)?;
+        is_usable(handle).then(|| Datatype::of_usable(handle))?
+    }
+
+    /// The layout of a datatype, which need not be committed.
+    #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
+    fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
+        let size = Datatype::size_of_usable(handle)?;
         let functions = &native().functions;
         let (mut lower, mut extent): (MPI_Aint, MPI_Aint) = (0, 0);
         // SAFETY: writes two integers.
@@ -245,7 +263,7 @@ impl Datatype {
             )
         };
         check(code).ok()?;
-        let inner = Repeated(Datatype::new(inner)?);
+        let inner = Repeated(Datatype::of_usable(inner)?);
         inner.0.is_dense().then_some(inner)
     }
 

@@ -187,6 +187,7 @@ natives! {
     PMPI_Pack(
         *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
     );
+    PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
     PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
     PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
     PMPI_Sendrecv(
@@ -233,6 +234,9 @@ macro_rules! constants {
         }
     };
 }
+
+/// A handle of any kind that was never set: of a static variable, say.
+pub(super) const UNSET: i64 = 0;
 
 /// An address with a meaning of its own, such as MPI_IN_PLACE.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::sys::MPI_Op;
 
-use super::native::native;
+use super::native::{UNSET, native};
 use super::{Buffer, Datatype, Private, SUCCESS, check};
 
 /// An operator of the program.
@@ -15,8 +15,9 @@ impl Operator {
     /// None for an operator that MPI has to judge.
     pub fn new(handle: MPI_Op) -> Option<Operator> {
         let constants = &native().constants;
-        let rejected = [constants.op_null, constants.replace, constants.no_op].contains(&handle);
-        (!rejected).then_some(Operator(handle))
+        let unset = MPI_Op(UNSET as _);
+        let rejected = [unset, constants.op_null, constants.replace, constants.no_op];
+        (!rejected.contains(&handle)).then_some(Operator(handle))
     }
 
     /// Whether operands may be exchanged. None where MPI does not know the operator.

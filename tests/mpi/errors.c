@@ -11,6 +11,7 @@
 #include "medley.h"
 
 static int handled;
+static MPI_Comm no_communicator;
 
 static void handler(MPI_Comm *comm, int *code, ...) {
     (void)comm, (void)code;
@@ -130,6 +131,31 @@ static void null_communicator(void) {
     EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
 }
 
+/*
+ * Handles that were never set, and others that are none, on a communicator whose errors are returned.
+ * Those of MPI_COMM_WORLD may be fatal meanwhile, so nothing may be raised there.
+ */
+static void no_handles(MPI_Comm comm) {
+    static MPI_Datatype no_type;
+    static MPI_Op no_op;
+    const int before = handled;
+    int *data = allocate(4000), *out = allocate(4000 * (size_t)world_size);
+    EXPECT_ERROR(MPI_Bcast(data, 1000, no_type, 0, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, no_type, out, 1000, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1000, MPI_INT, out, 1000, no_type, comm));
+    EXPECT_ERROR(MPI_Gather(data, 1000, no_type, out, 1000, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Scatter(out, 1000, MPI_INT, data, 1000, no_type, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, no_op, 0, comm));
+#ifndef OPEN_MPI
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, no_op, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, no_type, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Bcast(data, 1000, (MPI_Datatype)12345, 0, comm));
+#endif
+    check(handled == before, "%d errors were raised on MPI_COMM_WORLD", handled - before);
+    free(data);
+    free(out);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "errors", MPI_THREAD_SINGLE);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -151,6 +177,13 @@ int main(int argc, char **argv) {
     check(handled == 0, "the handler ran %d times without an error", handled);
     all_errors(dup);
     check(handled > 0, "the handler did not run");
+    check_digest(&handled, sizeof handled);
+
+    check_case("with handles that are none");
+    MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    no_handles(dup);
+    EXPECT_ERROR(MPI_Bcast(&handled, 1, MPI_INT, 0, no_communicator));
     check_digest(&handled, sizeof handled);
     MPI_Errhandler_free(&own);
     MPI_Comm_free(&dup);
