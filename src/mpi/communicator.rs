@@ -1,7 +1,7 @@
 //! A communicator: who is in it, agreement between its processes, and its private twin.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
 
@@ -357,24 +357,30 @@ unsafe impl Send for Judge {}
 unsafe impl Sync for Judge {}
 
 static JUDGE: OnceCell<Judge> = OnceCell::new();
+/// Set by the thread that makes it.
+static MAKING: AtomicBool = AtomicBool::new(false);
 
 /// A communicator of this process alone, on which errors are returned, for local calls; none where it
-/// cannot be made. Local.
+/// cannot be made, or is being made. Local.
 pub(super) fn judge() -> Option<Communicator> {
+    // The ranks of a simulation may share what is static.
+    if cfg!(smpi) {
+        return None;
+    }
     if let Some(judge) = JUDGE.get() {
         return Some(judge.0);
     }
-    let own = Communicator::own();
-    let mut made = own.with_errors_returned(|| own.create_alone()).ok()?;
-    let functions = &native().functions;
-    // SAFETY: a communicator that was just made, and a predefined handler.
-    unsafe { (functions.PMPI_Comm_set_errhandler)(made, native().constants.errors_return) };
-    // No lock is held while MPI makes one, so another thread may have been faster.
-    if JUDGE.set(Judge(Communicator(made))).is_err() {
-        // SAFETY: made above, and used nowhere.
-        unsafe { (functions.PMPI_Comm_free)(&mut made) };
+    // By one thread, while the others go without: no lock is held while MPI makes it, and two could not
+    // be made at once with one tag.
+    if MAKING.swap(true, Ordering::AcqRel) {
+        return None;
     }
-    JUDGE.get().map(|judge| judge.0)
+    let own = Communicator::own();
+    let made = own.with_errors_returned(|| own.create_alone()).ok()?;
+    let errors_return = native().constants.errors_return;
+    // SAFETY: a communicator that was just made, and a predefined handler.
+    unsafe { (native().functions.PMPI_Comm_set_errhandler)(made, errors_return) };
+    Some(JUDGE.get_or_init(|| Judge(Communicator(made))).0)
 }
 
 /// Frees that communicator, when MPI is about to end and nothing is asked any more.
