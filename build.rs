@@ -46,33 +46,52 @@ const CONSTANTS: &[&str] = &[
     "MPI_KEYVAL_INVALID",
     "MPI_PROC_NULL",
     "MPI_ROOT",
+    "MPI_ERR_ARG",
+    "MPI_ERR_BUFFER",
+    "MPI_ERR_COMM",
+    "MPI_ERR_COUNT",
+    "MPI_ERR_OP",
+    "MPI_ERR_TRUNCATE",
+    "MPI_ERR_TYPE",
 ];
 
-/// The datatypes of integers, of those that MPIs have.
-const INTEGERS: &[&str] = &[
-    "MPI_BYTE",
-    "MPI_SIGNED_CHAR",
-    "MPI_UNSIGNED_CHAR",
-    "MPI_SHORT",
-    "MPI_UNSIGNED_SHORT",
-    "MPI_INT",
-    "MPI_UNSIGNED",
-    "MPI_LONG",
-    "MPI_UNSIGNED_LONG",
-    "MPI_LONG_LONG_INT",
-    "MPI_UNSIGNED_LONG_LONG",
-    "MPI_INT8_T",
-    "MPI_INT16_T",
-    "MPI_INT32_T",
-    "MPI_INT64_T",
-    "MPI_UINT8_T",
-    "MPI_UINT16_T",
-    "MPI_UINT32_T",
-    "MPI_UINT64_T",
-    "MPI_AINT",
-    "MPI_COUNT",
-    "MPI_OFFSET",
-    "MPI_INTEGER",
+/// The datatypes of numbers, of those that MPIs have, and what they are of.
+const NUMBERS: &[(&str, &str)] = &[
+    ("MPI_BYTE", "Unsigned"),
+    ("MPI_SIGNED_CHAR", "Signed"),
+    ("MPI_UNSIGNED_CHAR", "Unsigned"),
+    ("MPI_SHORT", "Signed"),
+    ("MPI_UNSIGNED_SHORT", "Unsigned"),
+    ("MPI_INT", "Signed"),
+    ("MPI_UNSIGNED", "Unsigned"),
+    ("MPI_LONG", "Signed"),
+    ("MPI_UNSIGNED_LONG", "Unsigned"),
+    ("MPI_LONG_LONG_INT", "Signed"),
+    ("MPI_UNSIGNED_LONG_LONG", "Unsigned"),
+    ("MPI_INT8_T", "Signed"),
+    ("MPI_INT16_T", "Signed"),
+    ("MPI_INT32_T", "Signed"),
+    ("MPI_INT64_T", "Signed"),
+    ("MPI_UINT8_T", "Unsigned"),
+    ("MPI_UINT16_T", "Unsigned"),
+    ("MPI_UINT32_T", "Unsigned"),
+    ("MPI_UINT64_T", "Unsigned"),
+    ("MPI_AINT", "Signed"),
+    ("MPI_COUNT", "Signed"),
+    ("MPI_OFFSET", "Signed"),
+    ("MPI_INTEGER", "Signed"),
+    ("MPI_INTEGER1", "Signed"),
+    ("MPI_INTEGER2", "Signed"),
+    ("MPI_INTEGER4", "Signed"),
+    ("MPI_INTEGER8", "Signed"),
+    ("MPI_C_BOOL", "Logical"),
+    ("MPI_FLOAT", "Floating"),
+    ("MPI_DOUBLE", "Floating"),
+    ("MPI_LONG_DOUBLE", "Extended"),
+    ("MPI_REAL", "Floating"),
+    ("MPI_DOUBLE_PRECISION", "Floating"),
+    ("MPI_REAL4", "Floating"),
+    ("MPI_REAL8", "Floating"),
 ];
 
 /// How the header tells whose it is, the most specific first.
@@ -167,8 +186,8 @@ fn preprocess() -> String {
     let mut source = String::from("#include <mpi.h>\n");
     for name in CONSTANTS
         .iter()
-        .chain(INTEGERS)
         .copied()
+        .chain(NUMBERS.iter().map(|&(name, _)| name))
         .chain(FAMILIES.iter().map(|&(name, _)| name))
     {
         source += &format!("circulant_constant {name} = \"{name}\" {name}\n");
@@ -197,13 +216,16 @@ fn constants(header: &str) -> String {
         let short = name.trim_start_matches("MPI_");
         text += &format!("/// `{name}`.\npub const {short}: Source = {value};\n");
     }
-    let integers: Vec<String> = INTEGERS
+    let numbers: Vec<String> = NUMBERS
         .iter()
-        .filter_map(|name| source(header, expansion(header, name)))
+        .filter_map(|(name, kind)| {
+            let value = source(header, expansion(header, name))?;
+            Some(format!("({value}, NumberKind::{kind})"))
+        })
         .collect();
     text += &format!(
-        "/// Datatypes of integers.\npub const INTEGERS: &[Source] = &[{}];\n",
-        integers.join(", ")
+        "/// Datatypes of numbers.\npub const NUMBERS: &[(Source, NumberKind)] = &[{}];\n",
+        numbers.join(", ")
     );
     let (_, family) = FAMILIES
         .iter()

@@ -7,6 +7,7 @@
 //! | [`plan`] | per collective, the sequence of rounds | no | forbidden |
 //! | [`transport`] | the trait that a plan is executed over | no | forbidden |
 //! | [`engine`] | the one executor of plans | no | forbidden |
+//! | [`merge`] | the merge of two sorted sequences of numbers | no | forbidden |
 //! | [`simulate`] | a transport with p ranks in memory, for checks and counts | no | forbidden |
 //! | [`select`] | settings, and the choice of algorithm and block count | no | forbidden |
 //! | [`launcher`] | what a job's launcher says in the environment | no | forbidden |
@@ -19,6 +20,7 @@
 
 pub mod engine;
 pub mod launcher;
+pub mod merge;
 pub mod plan;
 pub mod report;
 pub mod schedule;

@@ -8,8 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod growing;
 mod intergroup;
 
+pub use growing::{Combine, Grown, Pattern, Places, simulate_growing, simulate_pairwise};
 pub use intergroup::{Intergroup, simulate_intergroup};
 
 use std::cell::RefCell;

@@ -1,6 +1,8 @@
 //! circulant's own C functions, the only ones in `include/circulant.h`. Those of one operation are in
 //! the file of its name.
 
+pub mod merge;
+
 use std::ffi::{CStr, c_char, c_ulonglong};
 
 use crate::report::{Outcome, calls};

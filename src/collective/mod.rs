@@ -13,6 +13,7 @@
 mod allgather;
 mod allgatherv;
 mod allreduce;
+mod allreduce_v;
 mod alltoall;
 mod bcast;
 mod gather;
@@ -30,6 +31,7 @@ use std::time::Instant;
 pub use allgather::{Allgather, allgather};
 pub use allgatherv::{Allgatherv, allgatherv};
 pub use allreduce::{Allreduce, allreduce};
+pub use allreduce_v::{AllreduceV, Growing, allreduce_v, gather_and_combine};
 pub use alltoall::{Alltoall, alltoall};
 pub use bcast::{Bcast, bcast};
 pub use gather::gather;

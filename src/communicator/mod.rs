@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
-use crate::select::{self, Call, Choice, Operation, Reason, Settings};
+use crate::select::{self, Call, Choice, Merging, Operation, Reason, Settings};
 
 /// Why a call is not (or no longer) ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +232,16 @@ impl State {
     /// The skips of the algorithms with one block.
     pub fn skips(&self) -> Rule {
         self.settings.skips
+    }
+
+    /// How operands that grow are exchanged.
+    pub fn merging(&self) -> Merging {
+        select::merging(&self.settings)
+    }
+
+    /// The most scratch that is kept, in bytes.
+    pub fn scratch_max(&self) -> usize {
+        usize::try_from(self.settings.scratch_max).unwrap_or(usize::MAX)
     }
 
     /// Whether the algorithms with one block can keep the order of ranks.

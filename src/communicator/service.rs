@@ -2,7 +2,8 @@
 
 use crate::engine::{self, Engine, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Layout, Memory, Message, Operator, Peers, PointToPoint, Private, Span, device,
+    Buffer, Datatype, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
+    Private, Span, device,
 };
 use crate::plan::{Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
@@ -40,6 +41,8 @@ pub struct Service {
     pub lists: Lists,
     /// Which predefined operators MPI accepts on which datatypes.
     pub judgements: Judgements,
+    /// Memory for operands that grow.
+    pub operands: OperandMemory,
 }
 
 impl Service {
@@ -75,6 +78,7 @@ impl Service {
             run: Run::new(settings),
             lists: Lists::default(),
             judgements: Judgements::default(),
+            operands: OperandMemory::default(),
         })
     }
 

@@ -41,7 +41,12 @@
 #![forbid(unsafe_code)]
 
 mod accumulators;
+mod growing;
 mod ring;
+mod stores;
+
+pub use growing::{Growth, Header, Links, Rules};
+pub use stores::{Limit, Outcome, Room, STORES, Stores, Stretch, Target, pairwise};
 
 use accumulators::Accumulators;
 use ring::Ring;

@@ -13,3 +13,5 @@
 mod boundary;
 mod onward;
 mod table;
+
+pub(crate) use boundary::cross;

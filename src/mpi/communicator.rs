@@ -8,7 +8,7 @@ use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
 use once_cell::sync::OnceCell;
 
 use super::native::{UNSET, native};
-use super::{Error, check};
+use super::{Buffer, Datatype, Error, check};
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,6 +120,39 @@ impl Communicator {
             )
         })?;
         Ok(words)
+    }
+
+    /// Everybody's elements, `counts` of each process, one after the other by rank, at `to`, from
+    /// `from`. Collective.
+    pub(super) fn gather_elements(
+        self,
+        from: Buffer,
+        to: Buffer,
+        counts: &[usize],
+        datatype: &Datatype,
+    ) -> Result<(), Error> {
+        let int = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
+        let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
+        let mut next = 0;
+        let starts = counts.iter().map(|&count| {
+            next += count;
+            int(next - count)
+        });
+        let starts: Vec<c_int> = starts.collect();
+        let own = lengths.get(self.rank()?).copied().unwrap_or(0);
+        // SAFETY: `own` elements are at `from`, and there is room at `to` for those of all processes.
+        check(unsafe {
+            (native().functions.PMPI_Allgatherv)(
+                from.read(),
+                own,
+                datatype.handle(),
+                to.write(),
+                lengths.as_ptr(),
+                starts.as_ptr(),
+                datatype.handle(),
+                self.0,
+            )
+        })
     }
 
     /// Whether all processes of both groups of an inter-communicator say yes. Collective.

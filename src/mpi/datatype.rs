@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
 
 use super::communicator::judge;
-use super::native::native;
-use super::{Buffer, Error, Private, check};
+use super::native::{NumberKind, native};
+use super::{Buffer, Communicator, Error, Private, check};
 
 /// A datatype of the program, with the layout of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,6 +120,14 @@ impl Datatype {
             true_extent,
             margins: (margin(lower, true_lower), margin(true_upper, upper)),
         })
+    }
+
+    /// What it is a number of, if it is one of MPI's datatypes of numbers.
+    pub fn numbers(&self) -> Option<NumberKind> {
+        let mut numbers = native().numbers.iter();
+        numbers
+            .find(|(handle, _)| *handle == self.handle)
+            .map(|&(_, kind)| kind)
     }
 
     /// MPI's handle.
@@ -326,20 +334,31 @@ impl Datatype {
                 let (bytes, byte) = (self.bytes(step), native().constants.byte);
                 return send_to_self((from, step, self.handle), (to, bytes, byte), communicator);
             }
-            let mut position: c_int = 0;
-            // SAFETY: `step` elements are at `from`, by the call's contract, and their packed form
-            // of `step * size` bytes fits at `to`.
-            check(unsafe {
-                (native().functions.PMPI_Pack)(
-                    from.read(),
-                    step,
-                    self.handle,
-                    to.write(),
-                    self.bytes(step),
-                    &mut position,
-                    communicator.communicator().handle(),
-                )
-            })
+            self.pack_step(from, step, to, communicator.communicator())
+        })
+    }
+
+    /// `communicator` is one of whose processes the packed data is for.
+    fn pack_step(
+        &self,
+        from: Buffer,
+        count: c_int,
+        to: Buffer,
+        communicator: Communicator,
+    ) -> Result<(), Error> {
+        let mut position: c_int = 0;
+        // SAFETY: `count` elements are at `from`, by the call's contract, and their packed form of
+        // `count * size` bytes fits at `to`.
+        check(unsafe {
+            (native().functions.PMPI_Pack)(
+                from.read(),
+                count,
+                self.handle,
+                to.write(),
+                self.bytes(count),
+                &mut position,
+                communicator.handle(),
+            )
         })
     }
 
@@ -357,19 +376,29 @@ impl Datatype {
                 let (bytes, byte) = (self.bytes(step), native().constants.byte);
                 return send_to_self((from, bytes, byte), (to, step, self.handle), communicator);
             }
-            let mut position: c_int = 0;
-            // SAFETY: as in `pack`, the other way round.
-            check(unsafe {
-                (native().functions.PMPI_Unpack)(
-                    from.read(),
-                    self.bytes(step),
-                    &mut position,
-                    to.write(),
-                    step,
-                    self.handle,
-                    communicator.communicator().handle(),
-                )
-            })
+            self.unpack_step(from, to, step, communicator.communicator())
+        })
+    }
+
+    fn unpack_step(
+        &self,
+        from: Buffer,
+        to: Buffer,
+        count: c_int,
+        communicator: Communicator,
+    ) -> Result<(), Error> {
+        let mut position: c_int = 0;
+        // SAFETY: as in `pack_step`, the other way round.
+        check(unsafe {
+            (native().functions.PMPI_Unpack)(
+                from.read(),
+                self.bytes(count),
+                &mut position,
+                to.write(),
+                count,
+                self.handle,
+                communicator.handle(),
+            )
         })
     }
 
@@ -381,8 +410,12 @@ impl Datatype {
     /// The address of element `index` in scratch that starts at `base`: there the first byte of data
     /// and the margins, not the element's address, are what has to be inside.
     pub fn element_in(&self, base: Buffer, index: usize) -> Buffer {
-        let before = self.true_lower.wrapping_sub_unsigned(self.margins.0);
-        self.element(base.offset(before.wrapping_neg()), index as isize)
+        self.element(base.offset(self.lower().wrapping_neg()), index as isize)
+    }
+
+    /// Bytes from an element's address to where its memory in scratch begins.
+    pub(super) fn lower(&self) -> isize {
+        self.true_lower.wrapping_sub_unsigned(self.margins.0)
     }
 
     /// Where element `index` is, at an address of elements and at one of packed bytes.
@@ -431,6 +464,35 @@ impl Datatype {
         let middle = Buffer(packed.as_mut_ptr());
         self.pack(from, count, middle, communicator)?;
         self.unpack(middle, to, count, communicator)
+    }
+}
+
+/// Elements that are copied without a private communicator.
+impl Datatype {
+    /// Copies `count` elements between memories that do not overlap, neither of them at MPI_BOTTOM;
+    /// nothing is sent over `communicator`.
+    pub(super) fn copy_by(
+        &self,
+        from: Buffer,
+        to: Buffer,
+        count: usize,
+        packed: &mut Vec<u8>,
+        communicator: Communicator,
+    ) -> Result<(), Error> {
+        if self.is_dense() {
+            copy_bytes(from, to, count * self.size);
+            return Ok(());
+        }
+        self.in_steps(count, |done, step| {
+            packed.resize(packed.len().max(step as usize * self.size), 0);
+            let (from, to) = (
+                self.element(from, done as isize),
+                self.element(to, done as isize),
+            );
+            let middle = Buffer(packed.as_mut_ptr());
+            self.pack_step(from, step, middle, communicator)?;
+            self.unpack_step(middle, to, step, communicator)
+        })
     }
 }
 

@@ -6,6 +6,8 @@
 //! | `communicator` | a communicator: who is in it, agreement between its processes, private twin |
 //! | `attribute` | our state behind a communicator's attribute, and the hook at the end of MPI |
 //! | `counts` | arrays of counts and displacements, narrow or wide |
+//! | `growing` | memory and transport of operands that grow |
+//! | `combination` | how two of them are combined: numbers, by a program's function |
 //! | `device` | which buffers are in the memory of a device |
 //! | `datatype` | a datatype: sizes, layout, packing |
 //! | `operator` | an operator: what it may be applied to |
@@ -23,12 +25,14 @@
 //! that the call describes.
 
 mod attribute;
+mod combination;
 mod communicator;
 mod counts;
 mod datatype;
 pub mod device;
 mod direct;
 mod elements;
+mod growing;
 mod native;
 mod operator;
 mod packed;
@@ -40,12 +44,14 @@ mod transport;
 use std::ffi::{c_int, c_void};
 
 pub use attribute::{hook_end, is_being_duplicated, mark_duplicated, state, while_freed};
+pub use combination::Combination;
 pub use communicator::{Communicator, Private};
 pub use counts::Counts;
 pub use datatype::Datatype;
 pub use direct::{Direct, Span, Words};
 pub use elements::{Elements, Layout};
-pub use native::{find_in, function, is_another, library, native, object_of};
+pub use growing::{Exchanging, OperandMemory, Operands, Outputs};
+pub use native::{Integer, find_in, function, is_another, library, native, object_of};
 pub use operator::Operator;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;
@@ -116,6 +122,11 @@ impl Buffer {
     /// Whether it is MPI_IN_PLACE.
     pub fn is_in_place(self) -> bool {
         self.0.addr() == native().constants.in_place.0
+    }
+
+    /// Whether it is a null pointer.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
     }
 
     /// Whether it is MPI_BOTTOM: a null pointer in every MPI here but SMPI.

@@ -38,9 +38,24 @@ pub enum Source {
     Value(i64),
 }
 
+/// What a datatype's numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// Integers with a sign.
+    Signed,
+    /// Integers without.
+    Unsigned,
+    /// Truth values, as integers without a sign.
+    Logical,
+    /// Floating-point numbers.
+    Floating,
+    /// Those of C's `long double`.
+    Extended,
+}
+
 /// The constants of mpi.h, by name; written by build.rs.
 mod source {
-    use super::Source;
+    use super::{NumberKind, Source};
     include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
@@ -173,6 +188,7 @@ natives! {
     PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
     PMPI_Errhandler_free(*mut MPI_Errhandler);
     PMPI_Finalized(*mut c_int);
+    PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
     PMPI_Get_processor_name(*mut c_char, *mut c_int);
     PMPI_Group_free(*mut MPI_Group);
     PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
@@ -188,6 +204,8 @@ natives! {
         *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
     );
     PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
+    PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
+    PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
     PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
     PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
     PMPI_Sendrecv(
@@ -275,6 +293,13 @@ constants! {
     keyval_invalid: Integer = KEYVAL_INVALID;
     proc_null: Integer = PROC_NULL;
     root: Integer = ROOT;
+    err_arg: Integer = ERR_ARG;
+    err_buffer: Integer = ERR_BUFFER;
+    err_comm: Integer = ERR_COMM;
+    err_count: Integer = ERR_COUNT;
+    err_op: Integer = ERR_OP;
+    err_truncate: Integer = ERR_TRUNCATE;
+    err_type: Integer = ERR_TYPE;
 }
 
 /// The MPI library of this process, where it is the one that this library was built for.
@@ -283,8 +308,8 @@ pub struct Native {
     pub functions: Functions,
     /// Its constants.
     pub constants: Constants,
-    /// The datatypes of integers.
-    pub integers: Vec<MPI_Datatype>,
+    /// The datatypes of numbers.
+    pub numbers: Vec<(MPI_Datatype, NumberKind)>,
     /// The first line of its version.
     pub version: String,
 }
@@ -369,10 +394,10 @@ impl Native {
         Ok(Native {
             functions: Functions::find(scope).map_err(complaint)?,
             constants: Constants::find(scope).map_err(complaint)?,
-            integers: source::INTEGERS
+            numbers: source::NUMBERS
                 .iter()
-                .filter_map(|integer| scope.value(integer))
-                .map(|value| MPI_Datatype(value as _))
+                .filter_map(|(number, kind)| Some((scope.value(number)?, *kind)))
+                .map(|(value, kind)| (MPI_Datatype(value as _), kind))
                 .collect(),
             version,
         })

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::sys::MPI_Op;
 
-use super::native::{UNSET, native};
+use super::native::{NumberKind, UNSET, native};
 use super::{Buffer, Datatype, Private, SUCCESS, check};
 
 /// An operator of the program.
@@ -47,7 +47,10 @@ impl Operator {
         self.is_predefined()
             && self.0 != c.minloc
             && self.0 != c.maxloc
-            && native().integers.contains(&datatype.handle())
+            && matches!(
+                datatype.numbers(),
+                Some(NumberKind::Signed | NumberKind::Unsigned)
+            )
     }
 
     /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element, on

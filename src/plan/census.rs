@@ -23,8 +23,13 @@
 //!
 //! **Each process adds in an order of its own**, from its own rank on. So this is for operators for
 //! which no order makes a difference, not even in the last bit: selection allows integers only.
+//!
+//! **An operand that grows** ([`Growing`]) is what the paper has these rounds for: then W is the s[k] - 1
+//! blocks of the processes r + 1, ..., r + s[k] - 1, combined, and p - 1 blocks are sent in all: s[k] in
+//! round k where e = 0, else s[k] - 1, which is s[k+1] - s[k].
 
 use super::broadcast::{minus, plus};
+use super::growing::{Content, Growing, Step};
 use super::{Operand, Piece, Plan};
 use crate::schedule::Skips;
 
@@ -49,6 +54,18 @@ impl<'a> Census<'a> {
     fn distance(&self, round: usize) -> usize {
         self.skips.skip(round) - self.without_own(round)
     }
+
+    fn receiver(&self, round: usize) -> usize {
+        minus(self.rank, self.distance(round), self.processes())
+    }
+
+    fn sender(&self, round: usize) -> usize {
+        plus(self.rank, self.distance(round), self.processes())
+    }
+
+    fn processes(&self) -> usize {
+        self.skips.processes()
+    }
 }
 
 const WHOLE: Piece = Piece {
@@ -58,7 +75,7 @@ const WHOLE: Piece = Piece {
 
 impl Plan for Census<'_> {
     fn processes(&self) -> usize {
-        self.skips.processes()
+        self.processes()
     }
 
     fn messages(&self) -> usize {
@@ -70,7 +87,7 @@ impl Plan for Census<'_> {
     }
 
     fn combining(&self) -> usize {
-        self.rounds()
+        self.skips.q()
     }
 
     fn is_root(&self, _message: usize) -> bool {
@@ -79,12 +96,12 @@ impl Plan for Census<'_> {
 
     fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
         pieces.push(WHOLE);
-        minus(self.rank, self.distance(round), self.processes())
+        self.receiver(round)
     }
 
     fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
         pieces.push(WHOLE);
-        plus(self.rank, self.distance(round), self.processes())
+        self.sender(round)
     }
 
     fn width(&self, _round: usize) -> usize {
@@ -103,5 +120,35 @@ impl Plan for Census<'_> {
         } else {
             Operand::Both
         }
+    }
+}
+
+impl Growing for Census<'_> {
+    fn processes(&self) -> usize {
+        self.processes()
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn rounds(&self) -> usize {
+        self.skips.q()
+    }
+
+    fn step(&self, round: usize) -> Step {
+        Step {
+            to: self.receiver(round),
+            from: self.sender(round),
+            content: match self.operand(round) {
+                Operand::Own => Content::Own,
+                Operand::Others => Content::Others,
+                Operand::Both | Operand::Accumulated => Content::Both,
+            },
+        }
+    }
+
+    fn keeps_own_apart(&self) -> bool {
+        true
     }
 }

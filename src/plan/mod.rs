@@ -21,6 +21,8 @@
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
 //! | [`Exchange`], then [`Doubling`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
 //! | [`Census`] | MPI_Allreduce, small | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
+//! | [`Census`], as [`Growing`] | circulant_allgather_merge, circulant_allreduce_v | there |
+//! | [`Dissemination`] | the same | there, Algorithm 1 |
 
 #![forbid(unsafe_code)]
 
@@ -29,8 +31,10 @@ mod all_to_all;
 mod allreduce;
 mod broadcast;
 mod census;
+mod dissemination;
 mod doubling;
 mod gather;
+mod growing;
 mod intergroup;
 mod phases;
 mod reversed;
@@ -40,8 +44,10 @@ pub use all_to_all::{AllToAll, Routes};
 pub use allreduce::Allreduce;
 pub use broadcast::{Broadcast, Schedules};
 pub use census::Census;
+pub use dissemination::Dissemination;
 pub use doubling::{Doubling, Segments};
 pub use gather::{Gather, Scatter};
+pub use growing::{Content, Growing, Step};
 pub use intergroup::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use reversed::Reversed;
 

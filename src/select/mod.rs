@@ -25,7 +25,7 @@ mod variables;
 
 pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use operation::Operation;
-pub use settings::{ENCODED, InForce, Mode, OperationSettings, Origin, Pacing, Settings};
+pub use settings::{ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing, Settings};
 pub use variables::{Description, describe};
 
 /// What a choice depends on: only values that are identical on every rank.
@@ -189,6 +189,16 @@ pub fn choose(call: &Call, settings: &Settings) -> Choice {
         }
     } else {
         choose_without_harm(call, settings)
+    }
+}
+
+/// How operands that grow are exchanged. Nothing but the settings is known to all processes before: how
+/// long operands are, each knows of its own only. Algorithm 2 sends the least, and combines the least
+/// (three times all elements at most, Algorithm 0 log2 p times), in as few rounds as any.
+pub fn merging(settings: &Settings) -> Merging {
+    match settings.merging {
+        Merging::Auto => Merging::Circulant,
+        chosen => chosen,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Settings {
     pub segment: u64,
     /// The largest MPI_Allreduce in q rounds of the whole operand, in bytes.
     pub census_max: u64,
+    /// How operands that grow are exchanged.
+    pub merging: Merging,
     /// Receives posted ahead.
     pub window: usize,
     /// Sends outstanding at a time.
@@ -98,6 +100,32 @@ impl Mode {
     pub(super) const ALL: [Mode; 3] = [Mode::Auto, Mode::Native, Mode::Circulant];
 }
 
+/// How operands that grow are exchanged, by the algorithms of Lang, *Modified Bruck/Dissemination
+/// Algorithm for Commutative Reduction in MPI*.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(u64)]
+pub enum Merging {
+    /// As it is fastest, as far as that is known.
+    #[default]
+    Auto,
+    /// Algorithm 0: all of them on all processes, by the MPI library, and then combined.
+    Allgather,
+    /// Algorithm 1, the corrected dissemination.
+    Dissemination,
+    /// Algorithm 2, on a circulant graph.
+    Circulant,
+}
+
+impl Merging {
+    /// Every one, in the order of the discriminants.
+    pub(super) const ALL: [Merging; 4] = [
+        Merging::Auto,
+        Merging::Allgather,
+        Merging::Dissemination,
+        Merging::Circulant,
+    ];
+}
+
 /// How sends are kept in step with their receives.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
@@ -151,6 +179,7 @@ impl Default for Settings {
             skips: Rule::default(),
             segment: 32 << 10,
             census_max: 4 << 10,
+            merging: Merging::default(),
             window: 1,
             sends: 2,
             pacing: Pacing::default(),

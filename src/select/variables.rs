@@ -4,7 +4,7 @@
 
 use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{Mode, Operation, Pacing, Settings};
+use super::{Merging, Mode, Operation, Pacing, Settings};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 21;
+const GENERAL_ROWS: usize = 22;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -107,6 +107,13 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "largest allreduce of integers that takes q rounds of the whole operand",
         |s| s.census_max,
         |s, word| s.census_max = word,
+    ),
+    Variable::agreed(
+        "CIRCULANT_MERGE",
+        Accepts::OneOf(&["auto", "allgather", "dissemination", "circulant"]),
+        "how allgather_merge and allreduce_v exchange what they combine; auto: circulant",
+        |s| s.merging as u64,
+        |s, word| s.merging = Merging::ALL[word as usize],
     ),
     Variable::agreed(
         "CIRCULANT_WINDOW",
