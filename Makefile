@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup root-gathering intergroup-figures header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge root-gathering intergroup-figures header lint setup clean help
 
 all: library cli
 
@@ -36,11 +36,12 @@ cli:
 	    --no-default-features --features cli
 	install -D build/cli/target/release/circulant $(build)/circulant
 
-# The programs that measure (scripts/bench, scripts/bench-intergroup).
+# The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge).
 collectives:
 	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/intergroup benches/intergroup.c -ldl
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/merge benches/merge.c -ldl
 
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
@@ -103,6 +104,9 @@ few-rounds:
 bench-intergroup:
 	scripts/bench-intergroup
 
+bench-merge:
+	scripts/bench-merge
+
 # What intergroup-figures compares with: no library in it.
 root-gathering:
 	mkdir -p $(build)
@@ -133,6 +137,7 @@ help:
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'
+	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/merge.md'
 	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/intergroup-figures.md'

@@ -11,6 +11,26 @@
 
 #include <mpi.h>
 
+/*
+ Compares two elements: below 0 if the one at `a` comes first, above 0 if that at `b` does, 0 if they
+ are equal. Must be the same total preorder on all processes. May call MPI, but nothing collective.
+ */
+typedef int (*circulant_compare)(const void *a, const void *b, void *context);
+
+/*
+ Combines two operands, neither of them empty, of which the left is of lower ranks: writes the
+ combination to `out`, where there is room for `leftcount` + `rightcount` elements, and how many they
+ are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other value ends the operation, with that
+ value as its error code, on all processes. May call MPI, but nothing collective.
+ */
+typedef int (*circulant_combine)(const void *left,
+                                 int leftcount,
+                                 const void *right,
+                                 int rightcount,
+                                 void *out,
+                                 int *outcount,
+                                 void *context);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -30,6 +50,132 @@ const char *circulant_version(void);
  `operation` is null or points to a string that ends in NUL.
  */
 unsigned long long circulant_calls(const char *operation);
+
+/*
+ Gathers the sorted blocks of all processes on all processes, as one sorted sequence. Collective.
+
+ Each process has `sendcount` elements at `sendbuf`, sorted; or, with MPI_IN_PLACE, at `recvbuf`. All get
+ all of them at `recvbuf`, sorted, and how many they are in `*recvcount`. Elements that are equal keep
+ the order of the ranks that they came from, and of their places there.
+
+ The order is that of `compare`, which is called with `context`; or, where it is null and `datatype` one
+ of MPI's integers or floating-point numbers, MPI_BYTE or MPI_C_BOOL, ascending. (Then -0 and 0 are
+ equal, and what is not a number comes last.) `compare` sees elements in the datatype's layout. As with
+ MPI, processes may describe the same elements by different datatypes; all have a comparison, or none.
+
+ Buffers are in the host's memory, and do not overlap.
+
+ Returns MPI_SUCCESS, or raises an error on `comm`: MPI_ERR_COMM (null, or an inter-communicator),
+ MPI_ERR_COUNT (negative, or of a result more than INT_MAX: then on all processes), MPI_ERR_TYPE (null;
+ of no size or more than 1 GiB; its elements interleave; or no numbers, without a comparison),
+ MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory), MPI_ERR_ARG
+ (`recvcount` is null), MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than
+ `*recvcount`: on the processes where it is, and nothing is at their `recvbuf` that can be used), or what
+ MPI returns.
+
+ # Safety
+ As for MPI's functions: the buffers hold what the counts say, and `compare` can be called with them.
+ */
+int circulant_allgather_merge(const void *sendbuf,
+                              int sendcount,
+                              void *recvbuf,
+                              int capacity,
+                              int *recvcount,
+                              MPI_Datatype datatype,
+                              circulant_compare compare,
+                              void *context,
+                              MPI_Comm comm);
+
+/*
+ Combines the operands of all processes, of any lengths, on all processes: concatenates, merges, unites
+ them. Collective.
+
+ Each process has an operand of `sendcount` elements at `sendbuf`; or, with MPI_IN_PLACE, at `recvbuf`. All
+ get the combination of all of them, in the order of ranks, at `recvbuf`, and how many elements it has in
+ `*recvcount`. `combine` is called with operands in the datatype's layout and with `context`; never
+ with an empty one.
+
+ Otherwise as `circulant_allgather_merge`; besides, it raises MPI_ERR_OP (`combine` is null); on all
+ processes what `combine` returns on one of them, other than 0, of the lowest of several; and there
+ MPI_ERR_COUNT, where it writes a count that is negative or more than there is room for, or where two
+ operands together have more than INT_MAX elements.
+
+ # Safety
+ As for MPI's functions: the buffers hold what the counts say, and `combine` can be called with them, and
+ writes no more elements than it says, and not more than there is room for.
+ */
+int circulant_allreduce_v(const void *sendbuf,
+                          int sendcount,
+                          void *recvbuf,
+                          int capacity,
+                          int *recvcount,
+                          MPI_Datatype datatype,
+                          circulant_combine combine,
+                          void *context,
+                          MPI_Comm comm);
+
+/*
+ Gathers the sorted blocks of all processes on all processes, as one sorted sequence. Collective.
+
+ Each process has `sendcount` elements at `sendbuf`, sorted; or, with MPI_IN_PLACE, at `recvbuf`. All get
+ all of them at `recvbuf`, sorted, and how many they are in `*recvcount`. Elements that are equal keep
+ the order of the ranks that they came from, and of their places there.
+
+ The order is that of `compare`, which is called with `context`; or, where it is null and `datatype` one
+ of MPI's integers or floating-point numbers, MPI_BYTE or MPI_C_BOOL, ascending. (Then -0 and 0 are
+ equal, and what is not a number comes last.) `compare` sees elements in the datatype's layout. As with
+ MPI, processes may describe the same elements by different datatypes; all have a comparison, or none.
+
+ Buffers are in the host's memory, and do not overlap.
+
+ Returns MPI_SUCCESS, or raises an error on `comm`: MPI_ERR_COMM (null, or an inter-communicator),
+ MPI_ERR_COUNT (negative, or of a result more than INT_MAX: then on all processes), MPI_ERR_TYPE (null;
+ of no size or more than 1 GiB; its elements interleave; or no numbers, without a comparison),
+ MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory), MPI_ERR_ARG
+ (`recvcount` is null), MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than
+ `*recvcount`: on the processes where it is, and nothing is at their `recvbuf` that can be used), or what
+ MPI returns.
+
+ # Safety
+ As for MPI's functions: the buffers hold what the counts say, and `compare` can be called with them.
+ */
+int circulant_allgather_merge(const void *sendbuf,
+                              int sendcount,
+                              void *recvbuf,
+                              int capacity,
+                              int *recvcount,
+                              MPI_Datatype datatype,
+                              circulant_compare compare,
+                              void *context,
+                              MPI_Comm comm);
+
+/*
+ Combines the operands of all processes, of any lengths, on all processes: concatenates, merges, unites
+ them. Collective.
+
+ Each process has an operand of `sendcount` elements at `sendbuf`; or, with MPI_IN_PLACE, at `recvbuf`. All
+ get the combination of all of them, in the order of ranks, at `recvbuf`, and how many elements it has in
+ `*recvcount`. `combine` is called with operands in the datatype's layout and with `context`; never
+ with an empty one.
+
+ Otherwise as `circulant_allgather_merge`; besides, it raises MPI_ERR_OP (`combine` is null); on all
+ processes what `combine` returns on one of them, other than 0, of the lowest of several; and there
+ MPI_ERR_COUNT, where it writes a count that is negative or more than there is room for, or where two
+ operands together have more than INT_MAX elements.
+
+ # Safety
+ As for MPI's functions: the buffers hold what the counts say, and `combine` can be called with them, and
+ writes no more elements than it says, and not more than there is room for.
+ */
+int circulant_allreduce_v(const void *sendbuf,
+                          int sendcount,
+                          void *recvbuf,
+                          int capacity,
+                          int *recvcount,
+                          MPI_Datatype datatype,
+                          circulant_combine combine,
+                          void *context,
+                          MPI_Comm comm);
 
 #ifdef __cplusplus
 }  // extern "C"

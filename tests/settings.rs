@@ -8,8 +8,8 @@
 
 use circulant::schedule::Rule;
 use circulant::select::{
-    Description, ENCODED, Mode, Operation, OperationSettings, Origin, Pacing, Reason, Settings,
-    describe,
+    Description, ENCODED, Merging, Mode, Operation, OperationSettings, Origin, Pacing, Reason,
+    Settings, describe,
 };
 
 /// Reads `NAME=value` pairs, the names without their prefix.
@@ -62,6 +62,7 @@ fn the_defaults_are_the_documented_ones() {
         skips: Rule::Halving,
         segment: 32_768,
         census_max: 4_096,
+        merging: Merging::Auto,
         window: 1,
         sends: 2,
         pacing: Pacing::Auto,
@@ -112,6 +113,12 @@ fn good_values_of_the_general_variables() {
         ("SEGMENT=9K", |s| s.segment = 9216),
         ("CENSUS_MAX=0", |s| s.census_max = 0),
         ("CENSUS_MAX=1G", |s| s.census_max = 1 << 30),
+        ("MERGE=allgather", |s| s.merging = Merging::Allgather),
+        ("MERGE=dissemination", |s| {
+            s.merging = Merging::Dissemination
+        }),
+        ("MERGE=circulant", |s| s.merging = Merging::Circulant),
+        ("MERGE=auto", |_| ()),
         ("WINDOW=2", |s| s.window = 2),
         ("WINDOW= 64 ", |s| s.window = 64),
         ("SENDS=64", |s| s.sends = 64),
@@ -199,6 +206,7 @@ fn bad_values_are_refused_and_the_default_stays() {
         ("WINDOW", ["0", "65", "4.0"]),
         ("SENDS", ["0", "65", "two"]),
         ("PACING", ["Eager", "0", "fast"]),
+        ("MERGE", ["bruck", "1", "Circulant"]),
         ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
         ("ROOTS", ["0", "4097", "all"]),
         ("BCAST", ["ours", "1", "Native"]),
@@ -338,6 +346,7 @@ fn everything_set() -> Settings {
         "SKIPS=sqrt",
         "SEGMENT=300",
         "CENSUS_MAX=11",
+        "MERGE=dissemination",
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",
