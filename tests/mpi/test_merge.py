@@ -33,7 +33,7 @@ def cases():
 def run(mpi, report, processes, algorithm, what):
     settings, outcome = ALGORITHMS[algorithm]
     ours = outcome == "circulant"
-    if processes == 1 and outcome in ("circulant", "no_communicator"):
+    if processes == 1:
         outcome = "one_process"
     command = [mpi.program("merge"), outcome, what]
     done = mpi.preloaded(processes, command, report, settings, trapped=not ours)
