@@ -22,7 +22,7 @@ use crate::mpi::{
 };
 use crate::plan::{Census, Dissemination, Growing as Plan};
 use crate::report::Work;
-use crate::select::{MESSAGE_MAX, Merging, Operation, Reason};
+use crate::select::{Merging, Operation, Reason};
 
 /// The arguments, which have been checked.
 #[derive(Clone, Copy)]
@@ -90,6 +90,7 @@ fn attempt(
     if merging == Merging::Allgather {
         return Err(Stop::Native(Reason::Chosen));
     }
+    let longest = state.step()?;
     let data = [
         (call.input, call.datatype),
         (call.outputs.buffer, call.datatype),
@@ -109,6 +110,7 @@ fn attempt(
             plan,
             call,
             Exchanging::new(operands(memory, call, communicator), private),
+            longest,
         )?;
         service.operands.shrink(state.scratch_max());
         work.bytes = (outcome.elements * call.datatype.size()) as u64;
@@ -137,8 +139,8 @@ fn exchange(
     plan: &dyn Plan,
     call: &AllreduceV,
     mut links: Exchanging<'_>,
+    longest: usize,
 ) -> Result<Outcome, Stop> {
-    let longest = usize::try_from(MESSAGE_MAX).unwrap_or(usize::MAX);
     let rules = Rules {
         ordered: call.combination.is_ordered(),
         step: (longest / call.datatype.size().max(1)).max(1),

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
-use crate::select::{self, Call, Choice, Merging, Operation, Reason, Settings};
+use crate::select::{self, Call, Choice, MESSAGE_MAX, Merging, Operation, Reason, Settings};
 
 /// Why a call is not (or no longer) ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +237,17 @@ impl State {
     /// How operands that grow are exchanged.
     pub fn merging(&self) -> Merging {
         select::merging(&self.settings)
+    }
+
+    /// The largest message of operands that grow, in bytes: between nodes that of the algorithms with one
+    /// block, which keeps neighbours in step; on one node, where messages cost more than that gains, as
+    /// long as MPI counts. Collective at the first call.
+    pub fn step(&self) -> Result<usize, Stop> {
+        if self.settings.force || self.nodes()? > 1 {
+            Ok(self.segment())
+        } else {
+            Ok(usize::try_from(MESSAGE_MAX).unwrap_or(usize::MAX))
+        }
     }
 
     /// The most scratch that is kept, in bytes.

@@ -13,6 +13,8 @@ PROCESSES = [1, 2, 3, 5, 7, 8, 9, 11, 16, 17]
 ALGORITHMS = {
     "circulant": ({}, "circulant"),
     "dissemination": ({"MERGE": "dissemination"}, "circulant"),
+    "steps": ({"FORCE": 1, "SEGMENT": 300}, "circulant"),
+    "dissemination-in-steps": ({"MERGE": "dissemination", "FORCE": 1, "SEGMENT": 300}, "circulant"),
     "allgather": ({"MERGE": "allgather"}, "chosen"),
     "native": ({"ALLGATHER_MERGE": "native", "ALLREDUCE_V": "native"}, "chosen"),
     "disabled": ({"DISABLE": 1}, "disabled"),
