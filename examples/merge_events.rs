@@ -12,7 +12,7 @@ use std::error::Error;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use circulant::api::merge::circulant_allgather_merge;
+use circulant::api::circulant_allgather_merge;
 use mpi_sys::{
     MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Datatype, MPI_Finalize, MPI_Init, MPI_Type_commit,
     MPI_Type_contiguous, MPI_Type_free,

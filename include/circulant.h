@@ -20,8 +20,9 @@ typedef int (*circulant_compare)(const void *a, const void *b, void *context);
 /*
  Combines two operands, neither of them empty, of which the left is of lower ranks: writes the
  combination to `out`, where there is room for `leftcount` + `rightcount` elements, and how many they
- are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other value ends the operation, with that
- value as its error code, on all processes. May call MPI, but nothing collective.
+ are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other
+ value ends the operation, with that value as its error code, on all processes. May call MPI, but
+ nothing collective.
  */
 typedef int (*circulant_combine)(const void *left,
                                  int leftcount,

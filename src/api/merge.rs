@@ -20,8 +20,9 @@ pub type circulant_compare =
 
 /// Combines two operands, neither of them empty, of which the left is of lower ranks: writes the
 /// combination to `out`, where there is room for `leftcount` + `rightcount` elements, and how many they
-/// are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other value ends the operation, with that
-/// value as its error code, on all processes. May call MPI, but nothing collective.
+/// are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other
+/// value ends the operation, with that value as its error code, on all processes. May call MPI, but
+/// nothing collective.
 pub type circulant_combine = Option<
     unsafe extern "C" fn(
         left: *const c_void,

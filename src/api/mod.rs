@@ -1,7 +1,11 @@
 //! circulant's own C functions, the only ones in `include/circulant.h`. Those of one operation are in
 //! the file of its name.
 
-pub mod merge;
+mod merge;
+
+pub use merge::{
+    circulant_allgather_merge, circulant_allreduce_v, circulant_combine, circulant_compare,
+};
 
 use std::ffi::{CStr, c_char, c_ulonglong};
 

@@ -13,7 +13,7 @@ use crate::select::Operation;
 ///
 /// A panic is a defect of circulant. It does not unwind into the program, and it does not become an
 /// error code on one process, whose peers would then wait for ever: it ends the job.
-pub(crate) fn cross(
+pub fn cross(
     operation: Operation,
     communicator: MPI_Comm,
     root: Option<c_int>,

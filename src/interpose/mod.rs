@@ -14,4 +14,4 @@ mod boundary;
 mod onward;
 mod table;
 
-pub(crate) use boundary::cross;
+pub use boundary::cross;
