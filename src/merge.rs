@@ -171,6 +171,7 @@ fn take<T: Number>(streams: &mut [Stream<'_, T>; STREAMS], steps: usize) {
     let rights: [&[T]; STREAMS] = std::array::from_fn(|stream| &streams[stream].right[..steps]);
     let outs = streams.each_mut().map(|stream| &mut stream.out[..steps]);
     let (mut i, mut j) = ([0; STREAMS], [0; STREAMS]);
+    #[allow(clippy::needless_range_loop)] // k is the step of all streams.
     for k in 0..steps {
         for stream in 0..STREAMS {
             let out = &mut outs[stream][k];

@@ -119,6 +119,8 @@ def test_example_in_rust(mpi, report, tmp_path, processes):
     done = mpi.run(processes, [program], environment={"CIRCULANT_REPORT": str(report)})
     done.expect_success()
     assert re.search(rf"{processes} processes, \d+ events, in order", done.stdout), done.describe()
+    outcome = "circulant" if processes > 1 else "one_process"
+    assert done.with_report(report).outcomes("allgather_merge") == {outcome: 1}
 
 
 # Lines that are out of order between files, and equal times, whose lines keep the order of files.
