@@ -25,8 +25,9 @@
 //! The elements sent are the same as without all this: two lengths a message are what it costs. An
 //! operator for which order makes no difference does without ([`Rules::ordered`]).
 //!
-//! **Memory.** The paper's: its `local` or W, `merged` and `recvblocks`, and `partial` or V; no copies, but
-//! exchanged names. In the last round nothing is accumulated: all that is there is combined at once, the
+//! **Memory.** The paper's: its `local` or W, `merged` and `recvblocks`, and `partial` or V. What moves from
+//! one to another does so by name; only the own block and, to be sent behind what is accumulated, the part
+//! are copied. In the last round nothing is accumulated: all that is there is combined at once, the
 //! smallest neighbours first, the last two of them into the result.
 //!
 //! **Long messages** go in steps, the first with the header that says how much there is. Every step is

@@ -2,7 +2,7 @@
  * circulant_allgather_merge and circulant_allreduce_v: blocks of all kinds of lengths, numbers of all kinds,
  * records whose keys are equal, elements with gaps that other ranks have without, sets, and errors.
  *
- *   merge OUTCOME [all | errors | threads]
+ *   merge OUTCOME [all | few | errors | threads | huge]
  *
  * OUTCOME is what the report has to say of calls that are right: circulant, or why they are native.
  */
@@ -553,6 +553,40 @@ static void threads(void) {
     }
 }
 
+enum { LONG = 1100000000 }; /* more than a message may have; twice as much is more than an int counts */
+
+/* Byte i of the long block: ascending. */
+static unsigned char byte_of(int i) { return (unsigned char)(i / (LONG / 251 + 1)); }
+
+/* A block that takes two messages, and a short one; then two long ones, which are too many elements. */
+static void huge(void) {
+    check_case("huge");
+    int is_long = world_rank == 0, count = is_long ? LONG : 1000, total = LONG + 1000, got = -1;
+    unsigned char *mine = allocate((size_t)LONG), *result = allocate((size_t)total);
+    for (int i = 0; i < count; i++) {
+        mine[i] = is_long ? byte_of(i) : 100;
+    }
+    check_success(circulant_allgather_merge(mine, count, result, total, &got, MPI_BYTE, NULL, NULL, MPI_COMM_WORLD),
+                  "circulant_allgather_merge");
+    check(got == total, "%d elements, not %d", got, total);
+    int wrong = 0, inserted = 0;
+    while (byte_of(inserted) < 100) {
+        inserted++;
+    }
+    for (int i = 0; i < total; i++) {
+        int expected = i < inserted ? byte_of(i) : i < inserted + 1000 ? 100 : byte_of(i - 1000);
+        wrong += result[i] != expected;
+    }
+    check(wrong == 0, "%d elements are wrong", wrong);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    memset(mine, 0, (size_t)LONG);
+    int code = circulant_allgather_merge(mine, LONG, result, total, &got, MPI_BYTE, NULL, NULL, MPI_COMM_WORLD);
+    check(class_of(code) == MPI_ERR_COUNT, "error class %d", class_of(code));
+    merges += 2;
+    free(mine);
+    free(result);
+}
+
 int main(int argc, char **argv) {
     const char *outcome = argc > 1 ? argv[1] : "circulant", *what = argc > 2 ? argv[2] : "all";
     int in_threads = strcmp(what, "threads") == 0;
@@ -562,6 +596,8 @@ int main(int argc, char **argv) {
         threads();
     } else if (strcmp(what, "errors") == 0) {
         errors();
+    } else if (strcmp(what, "huge") == 0) {
+        huge();
     } else if (strcmp(what, "few") == 0) {
         everything(MPI_COMM_WORLD);
     } else {

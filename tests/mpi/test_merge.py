@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from test_huge import available_memory
 from test_programs import counted, grouped
 
 PROCESSES = [1, 2, 3, 5, 7, 8, 9, 11, 16, 17]
@@ -32,13 +33,13 @@ def cases():
             yield "merge", processes, algorithm
 
 
-def run(mpi, report, processes, algorithm, what):
+def run(mpi, report, processes, algorithm, what, **options):
     settings, outcome = ALGORITHMS[algorithm]
     ours = outcome == "circulant"
     if processes == 1:
         outcome = "one_process"
     command = [mpi.program("merge"), outcome, what]
-    done = mpi.preloaded(processes, command, report, settings, trapped=not ours)
+    done = mpi.preloaded(processes, command, report, settings, trapped=not ours, **options)
     done.expect_success()
     assert "failures=0" in done.stdout, done.describe()
     assert done.stderr == "", done.describe()
@@ -81,6 +82,16 @@ def test_rounds(mpi, report, processes, rounds, algorithm):
     done = run(mpi, report, processes, algorithm, "few")
     for row in done.rows():
         assert row["rounds"] == rounds * row["calls"], row
+
+
+@pytest.mark.xdist_group("huge")  # one at a time
+@pytest.mark.parametrize("algorithm", ["circulant", "allgather"])
+def test_huge(mpi, report, algorithm):
+    """A message of more than 1 GiB; and a result of more elements than an int counts, which is an error."""
+    if available_memory() < 9 << 30:
+        pytest.skip("needs 9 GiB of memory")
+    done = run(mpi, report, 2, algorithm, "huge", timeout=300)
+    assert done.all_outcomes() == counted(done.stdout)
 
 
 EXAMPLES = ["merge_logs", "sample_sort"]
