@@ -249,6 +249,19 @@ fn expansion<'a>(header: &'a str, name: &str) -> &'a str {
     found.map_or("", |(_, text)| text.trim())
 }
 
+/// The value of a name in an enumeration that gives none.
+fn place_in_enumeration(declarations: &str, name: &str) -> Option<usize> {
+    declarations
+        .split("enum")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('{')?.1.split_once('}'))
+        .find_map(|(body, _)| {
+            let mut names = body.split(',').map(str::trim);
+            let place = names.clone().position(|other| other == name)?;
+            names.all(|other| !other.contains('=')).then_some(place)
+        })
+}
+
 /// An expansion as a Rust expression: the name of a data symbol, of a variable or of a function, or
 /// a number, which an enumeration may give.
 fn source(header: &str, expansion: &str) -> Option<String> {
@@ -269,6 +282,9 @@ fn source(header: &str, expansion: &str) -> Option<String> {
         Some((_, value)) => value.split([',', '}']).next()?.trim(),
         None => expansion,
     };
+    if let Some(place) = place_in_enumeration(declarations, expansion) {
+        return Some(format!("Source::Value({place})"));
+    }
     let bare = expansion.replace(['(', ')'], " ");
     let number = bare.split_whitespace().next_back()?;
     let value = match number.strip_prefix("0x") {
