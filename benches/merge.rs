@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use circulant::merge::{Number, merge};
+use circulant::merge::{Float64, Number, merge};
 
 /// What is compared with.
 fn plain<T: Number>(left: &[T], right: &[T], out: &mut [T]) {
@@ -25,11 +25,7 @@ fn plain<T: Number>(left: &[T], right: &[T], out: &mut [T]) {
 type Merge<T> = fn(&[T], &[T], &mut [T]);
 
 /// The least time of several repetitions, since others use the processor as well; in nanoseconds an element.
-fn timed<T: Number + PartialOrd>(
-    merge: Merge<T>,
-    (a, b): (usize, usize),
-    number: impl Fn(u64) -> T,
-) -> f64 {
+fn timed<T: Number>(merge: Merge<T>, (a, b): (usize, usize), number: impl Fn(u64) -> T) -> f64 {
     let mut state = 1u64;
     let mut input = |length| {
         let next = || {
@@ -37,7 +33,7 @@ fn timed<T: Number + PartialOrd>(
             number(state >> 11)
         };
         let mut numbers: Vec<T> = std::iter::repeat_with(next).take(length).collect();
-        numbers.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        numbers.sort_by(|a, b| b.is_before(*a).cmp(&a.is_before(*b)));
         numbers
     };
     let repetition = |_| {
@@ -50,7 +46,7 @@ fn timed<T: Number + PartialOrd>(
     (0..15).map(repetition).fold(f64::INFINITY, f64::min)
 }
 
-fn row<T: Number + PartialOrd>(name: &str, lengths: (usize, usize), number: impl Fn(u64) -> T) {
+fn row<T: Number>(name: &str, lengths: (usize, usize), number: impl Fn(u64) -> T) {
     let branches = timed(plain, lengths, &number);
     let without = timed(merge, lengths, &number);
     let (a, b) = lengths;
@@ -73,6 +69,6 @@ fn main() {
     for lengths in lengths {
         row("i32", lengths, |x| x as i32);
         row("u64", lengths, |x| x);
-        row("f64", lengths, |x| x as f64);
+        row("f64", lengths, |x| Float64((x as f64).to_bits()));
     }
 }

@@ -40,19 +40,37 @@ macro_rules! integers {
 integers! { i8 u8 i16 u16 i32 u32 i64 u64 }
 
 macro_rules! floating {
-    ($($type:ty)*) => {$(
-        impl Number for $type {
-            /// `other <= self` is false where either is not a number; then a number comes first.
+    ($($name:ident($bits:ty): $type:ty;)*) => {$(
+        /// A floating-point number, by its bits: in registers of integers, where one of two can be chosen
+        /// without a branch.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(transparent)]
+        pub struct $name(pub $bits);
+
+        impl $name {
+            /// The number.
+            #[inline(always)]
+            pub fn value(self) -> $type {
+                <$type>::from_bits(self.0)
+            }
+        }
+
+        impl Number for $name {
+            /// `b <= a` is false where either is not a number; then a number comes first.
             #[inline(always)]
             #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
             fn is_before(self, other: Self) -> bool {
-                !(other <= self) & (self == self)
+                let (a, b) = (self.value(), other.value());
+                (a == a) & !(b <= a)
             }
         }
     )*};
 }
 
-floating! { f32 f64 }
+floating! {
+    Float32(u32): f32;
+    Float64(u64): f64;
+}
 
 /// A number of 80 bits in 16 bytes, with the leading 1 of its fraction written out: `long double` of C
 /// on x86. The other bytes mean nothing.
@@ -326,14 +344,20 @@ mod tests {
             5 => f64::NEG_INFINITY,
             _ => x as f64 - 1e9,
         };
-        let order = |a: &f64, b: &f64| match (a.is_nan(), b.is_nan()) {
-            (false, false) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+        let order = |a: f64, b: f64| match (a.is_nan(), b.is_nan()) {
+            (false, false) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
             (a, b) => a.cmp(&b),
         };
-        check(some, order, |x| format!("{:x}", x.to_bits()));
-        let some = |x: u64| some(x) as f32;
-        let order = |a: &f32, b: &f32| order(&f64::from(*a), &f64::from(*b));
-        check(some, order, |x| format!("{:x}", x.to_bits()));
+        check(
+            |x| Float64(some(x).to_bits()),
+            |a, b| order(a.value(), b.value()),
+            |x| format!("{:x}", x.0),
+        );
+        check(
+            |x| Float32((some(x) as f32).to_bits()),
+            |a, b| order(a.value().into(), b.value().into()),
+            |x| format!("{:x}", x.0),
+        );
     }
 
     impl Default for Extended {

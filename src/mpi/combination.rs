@@ -60,8 +60,8 @@ impl Combination {
             (Unsigned, 2) => merge_of::<u16>(),
             (Unsigned, 4) => merge_of::<u32>(),
             (Unsigned, 8) => merge_of::<u64>(),
-            (Floating, 4) => merge_of::<f32>(),
-            (Floating | Extended, 8) => merge_of::<f64>(),
+            (Floating, 4) => merge_of::<merge::Float32>(),
+            (Floating | Extended, 8) => merge_of::<merge::Float64>(),
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             (Extended, 16) => merge_of::<merge::Extended>(),
             _ => return None,
