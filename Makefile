@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge root-gathering intergroup-figures header lint setup clean help
+.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header lint setup clean help
 
 all: library cli
 
@@ -36,12 +36,14 @@ cli:
 	    --no-default-features --features cli
 	install -D build/cli/target/release/circulant $(build)/circulant
 
-# The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge).
+# The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge,
+# scripts/bench-successive).
 collectives:
 	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/intergroup benches/intergroup.c -ldl
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/merge benches/merge.c -ldl
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/successive benches/successive.c -ldl
 
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
@@ -106,6 +108,9 @@ bench-intergroup:
 
 bench-merge:
 	scripts/bench-merge
+
+bench-successive:
+	scripts/bench-successive
 
 # What intergroup-figures compares with: no library in it.
 root-gathering:

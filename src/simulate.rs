@@ -10,9 +10,11 @@
 
 mod growing;
 mod intergroup;
+mod successive;
 
 pub use growing::{Combine, Grown, Pattern, Places, simulate_growing, simulate_pairwise};
 pub use intergroup::{Intergroup, simulate_intergroup};
+pub use successive::{Broken, Outcome, SuccessiveProblem, simulate_successive};
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

@@ -2,26 +2,17 @@
 
 #![allow(clippy::expect_used)] // That is how a test fails.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const HEADER: &str = "include/circulant.h";
-
-/// Its files, always in the same order: the first is that of the module itself.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("src/api/");
-    let paths = entries.map(|entry| entry.expect("a file").path());
-    let mut paths: Vec<_> = paths.collect();
-    paths.sort_by_key(|path| (!path.ends_with("mod.rs"), path.clone()));
-    paths
-}
 
 fn generate() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
-    let builder = cbindgen::Builder::new().with_config(config);
-    let bindings = sources(&root.join("src/api"))
-        .into_iter()
-        .fold(builder, cbindgen::Builder::with_src)
+    // It finds the other files by their `mod`.
+    let bindings = cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(root.join("src/api/mod.rs"))
         .generate()
         .expect("src/api/ can be bound");
     let mut text = Vec::new();

@@ -8,8 +8,8 @@
 
 use circulant::schedule::Rule;
 use circulant::select::{
-    Description, ENCODED, Merging, Mode, Operation, OperationSettings, Origin, Pacing, Reason,
-    Settings, describe,
+    BcastOrder, Description, ENCODED, Merging, Mode, Operation, OperationSettings, Origin, Pacing,
+    Reason, Settings, describe,
 };
 
 /// Reads `NAME=value` pairs, the names without their prefix.
@@ -69,6 +69,8 @@ fn the_defaults_are_the_documented_ones() {
         scratch_max: 67_108_864,
         roots: 16,
         communicators: 32,
+        bcast_order: BcastOrder::Auto,
+        carried: 4_096,
         inter: true,
         gpu: true,
         trace: false,
@@ -93,6 +95,10 @@ fn good_values_of_the_general_variables() {
         ("DISABLE=0", |_| ()),
         ("FORCE=1", |s| s.force = true),
         ("INTER=0", |s| s.inter = false),
+        ("BCAST_ORDER=gray", |s| s.bcast_order = BcastOrder::Gray),
+        ("BCAST_ORDER=auto", |_| ()),
+        ("CARRIED=0", |s| s.carried = 0),
+        ("CARRIED=1M", |s| s.carried = 1 << 20),
         ("GPU=0", |s| s.gpu = false),
         ("TRACE=1", |s| s.trace = true),
         ("VERBOSE=1", |s| s.verbose = true),
@@ -347,6 +353,8 @@ fn everything_set() -> Settings {
         "SEGMENT=300",
         "CENSUS_MAX=11",
         "MERGE=dissemination",
+        "BCAST_ORDER=gray",
+        "CARRIED=12",
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",

@@ -2,9 +2,13 @@
 //! the file of its name.
 
 mod merge;
+mod successive_bcast;
 
 pub use merge::{
     circulant_allgather_merge, circulant_allreduce_v, circulant_combine, circulant_compare,
+};
+pub use successive_bcast::{
+    circulant_step, circulant_successive_bcast, circulant_successive_owner,
 };
 
 use std::ffi::{CStr, c_char, c_ulonglong};

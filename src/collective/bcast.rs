@@ -5,6 +5,7 @@ use std::ffi::c_int;
 
 use super::{count, done, layout, product, size};
 use crate::communicator::{Need, Remote, Service, State, Stop, Unit};
+use crate::engine::Flow;
 use crate::mpi::{
     Buffer, Datatype, MPI_Datatype, Message, Own, Packed, Peers, Private, Root, Source,
 };
@@ -12,6 +13,7 @@ use crate::plan::{Broadcast, Plan, Schedules};
 use crate::report::Work;
 use crate::schedule::Skips;
 use crate::select::{Call, Operation, Reason};
+use crate::transport::SendMode;
 
 /// The arguments.
 #[derive(Clone, Copy)]
@@ -34,6 +36,9 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
     let root = state.root(call.root)?;
     let bytes = call.bytes()?;
     work.bytes = bytes as u64;
+    if state.follows(root, bytes) {
+        return bcast_in_succession(state, call, (root, bytes), work);
+    }
     let blocks = state.blocks(Operation::Bcast, bytes, bytes)?.min(bytes);
     let datatype = layout(call.datatype, call.buffer)?;
     state.serve(&[(call.buffer, datatype)], |service| {
@@ -57,9 +62,54 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
         };
         let scratch = pool.reserve(private, need)?;
         let message = call.message(bytes, staged);
-        let memory = call.memory(&message, datatype, &plan, scratch, private);
+        let role = (plan.is_root(0), blocks);
+        let memory = call.memory(&message, datatype, role, scratch, private);
         run.execute(&plan, private, memory)?.finish()?;
         done(work, &plan);
+        Ok(())
+    })
+}
+
+/// A broadcast whose root follows that of the one before, along the tree of successive broadcasts: the next root
+/// receives first and sends nothing on, so that its broadcast starts while others are still in this one.
+fn bcast_in_succession(
+    state: &State,
+    call: Bcast,
+    (root, bytes): (usize, usize),
+    work: &mut Work,
+) -> Result<(), Stop> {
+    let datatype = layout(call.datatype, call.buffer)?;
+    let order = state.order();
+    state.serve(&[(call.buffer, datatype)], |service| {
+        let Service {
+            rank,
+            private,
+            pool,
+            run,
+            lists,
+            ..
+        } = service;
+        let staged = !datatype.is_contiguous(private, &mut lists.packed);
+        let need = Need {
+            unit: Unit::Byte,
+            always: 0,
+            possible: bytes,
+            happens: staged,
+        };
+        let scratch = pool.reserve(private, need)?;
+        let message = call.message(bytes, staged);
+        let role = (*rank == root, 1);
+        let memory = call.memory(&message, datatype, role, scratch, private);
+        let flow = Flow {
+            ahead: 1,
+            carried: 0,
+            mode: SendMode::Standard,
+        };
+        let step = (order.place(root), 1);
+        let (mut memory, _) = run.succeed((order, *rank), step, flow, private, memory)?;
+        memory.finish()?;
+        work.rounds = order.depth() as u64;
+        work.blocks = 1;
         Ok(())
     })
 }
@@ -104,7 +154,8 @@ fn bcast_across(state: &State, remote: Remote, call: Bcast, work: &mut Work) -> 
         let need = if staged { bytes } else { 0 };
         let scratch = pool.reserve_alone(private, bytes, need)?;
         let message = call.message(bytes, staged);
-        let memory = call.memory(&message, datatype, &plan, scratch, private);
+        let role = (plan.is_root(0), blocks);
+        let memory = call.memory(&message, datatype, role, scratch, private);
         run.execute_between(peers, &plan, private, memory)?
             .finish()?;
         done(work, &plan);
@@ -178,7 +229,7 @@ impl Bcast {
         &self,
         message: &'a Message,
         datatype: Datatype,
-        plan: &Broadcast<'_>,
+        (is_root, blocks): (bool, usize),
         scratch: Buffer,
         private: &'a Private,
     ) -> Packed<'a> {
@@ -186,8 +237,8 @@ impl Bcast {
         Packed {
             messages: std::slice::from_ref(message),
             datatype,
-            own: plan.is_root(0).then(|| own(self.buffer, datatype, staged)),
-            blocks: plan.blocks(),
+            own: is_root.then(|| own(self.buffer, datatype, staged)),
+            blocks,
             scratch,
             staging: 0,
             communicator: private,

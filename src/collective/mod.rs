@@ -22,6 +22,7 @@ mod reduce;
 mod reduce_scatter;
 mod reduce_scatter_block;
 mod scatter;
+mod successive_bcast;
 mod tree;
 
 use std::ffi::c_int;
@@ -39,6 +40,7 @@ pub use reduce::{Reduce, reduce};
 pub use reduce_scatter::{ReduceScatter, reduce_scatter};
 pub use reduce_scatter_block::{ReduceScatterBlock, reduce_scatter_block};
 pub use scatter::scatter;
+pub use successive_bcast::{SuccessiveBcast, successive_bcast, successive_bcast_natively};
 pub use tree::Rooted;
 
 use crate::communicator::{State, Stop, process, state};

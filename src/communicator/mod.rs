@@ -15,10 +15,13 @@ mod service;
 pub use pool::{Need, Unit};
 pub use service::{Lists, Service};
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
+use crate::plan::Order;
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
 use crate::select::{self, Call, Choice, MESSAGE_MAX, Merging, Operation, Reason, Settings};
@@ -126,6 +129,8 @@ pub struct State {
     nodes: OnceCell<usize>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
+    /// The root of the latest broadcast, or what no root is.
+    latest_root: AtomicUsize,
 }
 
 /// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
@@ -206,6 +211,7 @@ impl State {
             settings,
             nodes: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
+            latest_root: AtomicUsize::new(usize::MAX),
         })
     }
 
@@ -318,6 +324,28 @@ impl State {
         }
     }
 
+    /// Who owns which step of successive broadcasts.
+    pub fn order(&self) -> Order {
+        Order::new(self.size)
+    }
+
+    /// Whether a broadcast of `bytes` bytes from `root`, which is remembered as the latest, goes along the tree
+    /// of successive broadcasts. The same on all processes: all see the same roots in the same order.
+    pub fn follows(&self, root: usize, bytes: usize) -> bool {
+        let latest = self.latest_root.swap(root, Ordering::Relaxed);
+        let call = Call {
+            operation: Operation::Bcast,
+            bytes: bytes as u64,
+            largest: bytes as u64,
+            processes: self.size,
+            smaller_group: 0,
+            nodes: self.size,
+        };
+        select::follows(&call, &self.settings)
+            && latest < self.size
+            && self.order().next(latest) == root
+    }
+
     /// On how many nodes the processes are. Collective at the first call.
     fn nodes(&self) -> Result<usize, Stop> {
         if let Some(&nodes) = self.nodes.get() {
@@ -334,7 +362,9 @@ impl State {
         data: &[(Buffer, Datatype)],
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let slot = std::mem::replace(&mut *self.service.lock(), Slot::Untried);
+        // A call from a callback of this one finds nothing, on all processes, and is native.
+        let nothing = Slot::Refused(Reason::NoCommunicator);
+        let slot = std::mem::replace(&mut *self.service.lock(), nothing);
         let mut service = match slot {
             Slot::Ready(service) => service,
             // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.

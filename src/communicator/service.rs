@@ -1,13 +1,14 @@
 //! What serves the calls on one communicator: made once, reused by every call.
 
-use crate::engine::{self, Engine, Workspace};
+use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
+    Buffer, Datatype, Error, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
     Private, Span, device,
 };
-use crate::plan::{Parts, Piece, Plan, Routes, Schedules, Stream};
+use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
 use crate::select::{Pacing, Reason, Settings};
+use crate::transport::SendMode;
 
 use super::Stop;
 use super::pool::Pool;
@@ -199,6 +200,8 @@ impl Judgements {
 pub struct Run {
     /// How far rounds overlap.
     pub pacing: engine::Pacing,
+    /// Bytes of earlier values that a message to the next owner of successive broadcasts may carry.
+    carried: usize,
     workspace: Workspace,
 }
 
@@ -214,6 +217,7 @@ impl Run {
                     Pacing::Eager => engine::Synchronous::None,
                 },
             },
+            carried: usize::try_from(settings.carried).unwrap_or(usize::MAX),
             workspace: Workspace::default(),
         }
     }
@@ -245,4 +249,58 @@ impl Run {
             }
         }
     }
+
+    /// How values of `bytes` bytes with their headers flow. Large ones have few places, are not carried, and have
+    /// sends that wait for their receives.
+    pub fn flow(&self, bytes: usize) -> Flow {
+        let is_synchronous = match self.pacing.synchronous {
+            Synchronous::Unpaced => bytes > EAGER_VALUE,
+            Synchronous::All => true,
+            Synchronous::None => false,
+        };
+        let ahead = (VALUES / (2 * bytes.max(1))).clamp(1, AHEAD);
+        Flow {
+            ahead,
+            carried: (self.carried / bytes.max(1)).min(ahead - 1),
+            mode: if is_synchronous {
+                SendMode::Synchronous
+            } else {
+                SendMode::Standard
+            },
+        }
+    }
+
+    /// Runs `steps` successive broadcasts, from step `first` of the order of this process and the others on; returns
+    /// how many were run.
+    pub fn succeed<'a, M: Memory>(
+        &self,
+        (order, rank): (Order, usize),
+        (first, steps): (usize, usize),
+        flow: Flow,
+        private: &'a Private,
+        memory: M,
+    ) -> Result<(M, usize), Stop>
+    where
+        PointToPoint<'a, M>: Steps<Error = Error>,
+    {
+        let mut transport = PointToPoint::new(private, Peers::From(0), memory);
+        let mut steps = Successive::new(order, rank, first, steps, flow, &mut transport);
+        let result = steps.advance();
+        let done = steps.done();
+        match result {
+            Ok(_) => Ok((transport.memory, done)),
+            Err(error) => {
+                transport.give_up();
+                Err(Stop::Failed(error))
+            }
+        }
+    }
 }
+
+/// Steps whose receives are posted ahead, at most: enough for the values that are carried.
+const AHEAD: usize = 16;
+/// Bytes of values that are in flight here, unless one or two values are more.
+const VALUES: usize = 1 << 20;
+/// The largest value whose sends need not wait for their receives: of those, MPI buffers p - 1 at a process that is
+/// slow.
+const EAGER_VALUE: usize = 4 << 10;

@@ -41,12 +41,16 @@
 #![forbid(unsafe_code)]
 
 mod accumulators;
+mod faults;
 mod growing;
 mod ring;
 mod stores;
+mod successive;
 
+pub use faults::{Course, Fault, Faults, HEADER, number, set_number};
 pub use growing::{Growth, Header, Links, Rules};
 pub use stores::{Limit, Outcome, Room, STORES, Stores, Stretch, Target, pairwise};
+pub use successive::{Flow, Steps, Successive};
 
 use accumulators::Accumulators;
 use ring::Ring;

@@ -3,11 +3,12 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
+use super::sys::{MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_Group};
 
 use once_cell::sync::OnceCell;
 
 use super::native::{UNSET, native};
+use super::transport::int;
 use super::{Buffer, Datatype, Error, check};
 
 /// A communicator of the program, or a private one.
@@ -100,6 +101,31 @@ impl Communicator {
         // SAFETY: `words` is `count` bytes long.
         check(unsafe {
             (native().functions.PMPI_Bcast)(words.as_mut_ptr().cast(), count, byte, root, self.0)
+        })
+    }
+
+    /// Everybody gets the bytes of `root`. Collective.
+    pub fn share_bytes(self, bytes: &mut [u8], root: usize) -> Result<(), Error> {
+        let (count, root) = (int(bytes.len()), int(root));
+        let byte = native().constants.byte;
+        // SAFETY: `bytes` is `count` bytes long.
+        check(unsafe {
+            (native().functions.PMPI_Bcast)(bytes.as_mut_ptr().cast(), count, byte, root, self.0)
+        })
+    }
+
+    /// Everybody gets the elements of `root`. Collective.
+    pub fn share_elements(
+        self,
+        elements: Buffer,
+        count: usize,
+        datatype: MPI_Datatype,
+        root: usize,
+    ) -> Result<(), Error> {
+        let (count, root) = (int(count), int(root));
+        // SAFETY: `count` elements are at `elements`, by the contract of whoever made the buffer.
+        check(unsafe {
+            (native().functions.PMPI_Bcast)(elements.write(), count, datatype, root, self.0)
         })
     }
 

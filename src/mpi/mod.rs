@@ -16,6 +16,7 @@
 //! | `direct` | memory in units of packed bytes, for messages that are where they belong |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 //! | `slots` | memory in units of packed bytes, for messages that pass through |
+//! | `values` | memory of successive broadcasts, and the program's callbacks |
 //! | `scratch` | memory that is kept between calls |
 //! | `sys` | the declarations of mpi.h |
 //!
@@ -40,6 +41,7 @@ mod scratch;
 mod slots;
 mod sys;
 mod transport;
+mod values;
 
 use std::ffi::{c_int, c_void};
 
@@ -62,6 +64,7 @@ pub use sys::MPI_Info;
 pub use sys::{MPI_Aint, MPI_Count};
 pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
 pub use transport::{Memory, Peers, PointToPoint};
+pub use values::{Callbacks, Values};
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -235,6 +235,7 @@ natives! {
         *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
     );
     PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
+    PMPI_Waitany(c_int, *mut MPI_Request, *mut c_int, *mut MPI_Status);
 }
 
 macro_rules! constants {
@@ -293,10 +294,12 @@ constants! {
     keyval_invalid: Integer = KEYVAL_INVALID;
     proc_null: Integer = PROC_NULL;
     root: Integer = ROOT;
+    undefined: Integer = UNDEFINED;
     err_arg: Integer = ERR_ARG;
     err_buffer: Integer = ERR_BUFFER;
     err_comm: Integer = ERR_COMM;
     err_count: Integer = ERR_COUNT;
+    err_no_mem: Integer = ERR_NO_MEM;
     err_op: Integer = ERR_OP;
     err_truncate: Integer = ERR_TRUNCATE;
     err_type: Integer = ERR_TYPE;

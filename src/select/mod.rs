@@ -25,7 +25,9 @@ mod variables;
 
 pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use operation::Operation;
-pub use settings::{ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing, Settings};
+pub use settings::{
+    BcastOrder, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing, Settings,
+};
 pub use variables::{Description, describe};
 
 /// What a choice depends on: only values that are identical on every rank.
@@ -200,6 +202,19 @@ pub fn merging(settings: &Settings) -> Merging {
         Merging::Auto => Merging::Circulant,
         chosen => chosen,
     }
+}
+
+/// The largest broadcast that [`follows`], in bytes: larger ones gain from being cut.
+pub const FOLLOWS_MAX: u64 = 64 << 10;
+
+/// Whether `call`, a broadcast, goes along the tree of successive broadcasts if its root is the next owner
+/// after the root of the broadcast before on its communicator. Stronger than what [`choose`] says of it.
+pub fn follows(call: &Call, settings: &Settings) -> bool {
+    settings.bcast_order == BcastOrder::Gray
+        && call.processes > 1
+        && !settings.disable
+        && settings.of(call.operation).mode != Mode::Native
+        && (1..=FOLLOWS_MAX).contains(&call.bytes)
 }
 
 /// What circulant's predicted time has to be less than, over native's: a gain of less is none that the

@@ -52,6 +52,10 @@ pub struct Settings {
     /// The most private communicators that a process has at once: MPICH has about 2,000
     /// communicators in all, and most of them are the program's.
     pub communicators: usize,
+    /// What is made of the roots of successive broadcasts.
+    pub bcast_order: BcastOrder,
+    /// The most bytes of earlier values in a message to the next owner of successive broadcasts.
+    pub carried: u64,
     /// Whether calls on inter-communicators may be ours.
     pub inter: bool,
     /// Whether it is asked of buffers if they are in the memory of a device.
@@ -144,6 +148,22 @@ impl Pacing {
     pub(super) const ALL: [Pacing; 3] = [Pacing::Auto, Pacing::Synchronous, Pacing::Eager];
 }
 
+/// What is made of the roots of successive broadcasts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(u64)]
+pub enum BcastOrder {
+    /// Nothing.
+    #[default]
+    Auto,
+    /// Small broadcasts whose roots follow each other go along trees that overlap.
+    Gray,
+}
+
+impl BcastOrder {
+    /// Every order, in the order of the discriminants.
+    pub(super) const ALL: [BcastOrder; 2] = [BcastOrder::Auto, BcastOrder::Gray];
+}
+
 /// Where a value came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
@@ -186,6 +206,8 @@ impl Default for Settings {
             scratch_max: 64 << 20,
             roots: 16,
             communicators: 32,
+            bcast_order: BcastOrder::default(),
+            carried: 4 << 10,
             inter: true,
             gpu: true,
             trace: false,

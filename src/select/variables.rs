@@ -4,7 +4,7 @@
 
 use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{Merging, Mode, Operation, Pacing, Settings};
+use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 22;
+const GENERAL_ROWS: usize = 24;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -156,6 +156,20 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "private communicators of a process at once; calls on further ones go to the MPI library",
         |s| s.communicators as u64,
         |s, word| s.communicators = word as usize,
+    ),
+    Variable::agreed(
+        "CIRCULANT_BCAST_ORDER",
+        Accepts::OneOf(&["auto", "gray"]),
+        "gray: small broadcasts whose roots follow each other as circulant_successive_owner says go along trees that overlap",
+        |s| s.bcast_order as u64,
+        |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
+    ),
+    Variable::agreed(
+        "CIRCULANT_CARRIED",
+        Accepts::Size(0..=1 << 20),
+        "most bytes of earlier values that successive broadcasts send to the next owner along with the latest",
+        |s| s.carried,
+        |s, word| s.carried = word,
     ),
     Variable::agreed(
         "CIRCULANT_INTER",

@@ -1,0 +1,236 @@
+//! Memory of successive broadcasts: a ring of packed values, each behind a header, and the program's
+//! callbacks between them.
+//!
+//! What the stretches of the ring are for is the executor's to say (`engine/successive.rs`).
+//!
+//! A callback gets the value where it is, if elements are packed as they are; else as elements in memory of their
+//! own, from and to which values are packed and unpacked.
+
+use std::ffi::{c_int, c_void};
+
+use super::datatype::copy_bytes;
+use super::packed::{Packed, Source};
+use super::transport::{Memory, PointToPoint, int};
+use super::{Buffer, Error, Private};
+use crate::engine::{Course, Faults, HEADER, Steps, number, set_number};
+use crate::transport::Place;
+
+/// A callback: gets the step, the value and the program's context; returns 0 or an error code.
+pub type Step = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// The program's callbacks.
+#[derive(Clone, Copy)]
+pub struct Callbacks {
+    produce: Step,
+    store: Step,
+    context: *mut c_void,
+}
+
+impl Callbacks {
+    /// # Safety
+    /// During the call of the operation, both may be called with the number of a step, the address of one value
+    /// and `context`.
+    pub unsafe fn new(produce: Step, store: Step, context: *mut c_void) -> Callbacks {
+        Callbacks {
+            produce,
+            store,
+            context,
+        }
+    }
+
+    /// Makes the value of `step` at `elements`; the callback's code.
+    pub fn produce(&self, step: usize, elements: Buffer) -> i32 {
+        // SAFETY: by the contract of `new`.
+        unsafe { (self.produce)(int(step), elements.write(), self.context) }
+    }
+
+    /// Stores the value of `step` at `elements`; the callback's code.
+    pub fn store(&self, step: usize, elements: Buffer) -> i32 {
+        // SAFETY: by the contract of `new`.
+        unsafe { (self.store)(int(step), elements.write(), self.context) }
+    }
+}
+
+/// The values of one operation on one process.
+pub struct Values<'a> {
+    /// Packed bytes of a value, and elements.
+    pub bytes: usize,
+    /// How many elements those are.
+    pub count: usize,
+    /// The memory of the elements of one value, where they are not packed as they are.
+    pub elements: Option<Source>,
+    /// Packed values behind headers, [`Values::stride`] apart.
+    pub ring: Buffer,
+    /// The program's.
+    pub callbacks: Callbacks,
+    /// What has gone wrong.
+    pub faults: Faults,
+    /// For packing.
+    pub communicator: &'a Private,
+}
+
+impl Values<'_> {
+    /// Bytes from one value of `bytes` bytes to the next: values begin where any C type may.
+    pub fn stride(bytes: usize) -> usize {
+        const LINE: usize = 64;
+        (HEADER + bytes).next_multiple_of(LINE)
+    }
+
+    /// Where a callback finds the value at `place`.
+    fn elements(&self, packed: Buffer) -> Buffer {
+        match &self.elements {
+            None => packed,
+            Some(source) => source.elements,
+        }
+    }
+
+    fn packed(&self, place: Place) -> Buffer {
+        self.address(place).offset(HEADER as isize)
+    }
+
+    fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
+        let packed = self.packed(place);
+        if self.faults.are_none() {
+            let code = self.callbacks.produce(step, self.elements(packed));
+            self.faults.note(step, code);
+        }
+        let (header, course) = self.faults.own_header();
+        self.set_header(place, header);
+        if let (Course::GoesOn, Some(source)) = (course, &self.elements) {
+            source.pack(0, self.count, packed, self.communicator)?;
+        }
+        Ok(course)
+    }
+
+    fn received(&mut self, place: Place) -> Course {
+        let (header, course) = self.faults.merge(self.header(place));
+        self.set_header(place, header);
+        course
+    }
+
+    fn header(&self, place: Place) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        copy_bytes(self.address(place), Buffer(header.as_mut_ptr()), HEADER);
+        header
+    }
+
+    fn set_header(&self, place: Place, mut header: [u8; HEADER]) {
+        copy_bytes(Buffer(header.as_mut_ptr()), self.address(place), HEADER);
+    }
+
+    fn store(&mut self, step: usize, place: Place) -> Result<(), Error> {
+        if !self.faults.are_none() {
+            return Ok(());
+        }
+        let packed = self.packed(place);
+        if let Some(source) = &self.elements {
+            source.unpack(self.count, packed, self.communicator)?;
+        }
+        let code = self.callbacks.store(step, self.elements(packed));
+        self.faults.note(step, code);
+        Ok(())
+    }
+}
+
+impl Memory for Values<'_> {
+    fn length(&self, _message: usize) -> usize {
+        HEADER + self.bytes
+    }
+
+    fn address(&self, place: Place) -> Buffer {
+        match place {
+            Place::Result { offset, .. }
+            | Place::Input { offset, .. }
+            | Place::Scratch { offset } => self.ring.offset(offset as isize),
+        }
+    }
+}
+
+impl Steps for PointToPoint<'_, Values<'_>> {
+    fn place(&self, index: usize) -> Place {
+        Place::Scratch {
+            offset: index * self.stride(),
+        }
+    }
+
+    fn stride(&self) -> usize {
+        Values::stride(self.memory.bytes)
+    }
+
+    fn set_carried(&mut self, place: Place, values: usize) {
+        let mut header = self.memory.header(place);
+        set_number(&mut header, values);
+        self.memory.set_header(place, header);
+    }
+
+    fn carried(&self, place: Place) -> usize {
+        number(&self.memory.header(place))
+    }
+
+    fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
+        self.memory.produce(step, place)
+    }
+
+    fn received(&mut self, _step: usize, place: Place) -> Result<Course, Error> {
+        Ok(self.memory.received(place))
+    }
+
+    fn store(&mut self, step: usize, place: Place) -> Result<(), Error> {
+        self.memory.store(step, place)
+    }
+
+    fn finish_either(&mut self, slots: [usize; 2]) -> Result<Option<usize>, Error> {
+        self.wait_for_either(slots).map(Some)
+    }
+
+    fn withdraw(&mut self) -> Result<(), Error> {
+        self.give_up();
+        Ok(())
+    }
+}
+
+/// A broadcast of one message that is one step of a succession: there are no callbacks, and no errors of theirs.
+impl Steps for PointToPoint<'_, Packed<'_>> {
+    fn place(&self, _index: usize) -> Place {
+        Place::Result {
+            message: 0,
+            offset: 0,
+        }
+    }
+
+    fn stride(&self) -> usize {
+        self.memory.length(0)
+    }
+
+    fn set_carried(&mut self, _place: Place, _values: usize) {}
+
+    fn carried(&self, _place: Place) -> usize {
+        0
+    }
+
+    fn produce(&mut self, _step: usize, _place: Place) -> Result<Course, Error> {
+        let length = self.memory.length(0);
+        self.memory.about_to_send(0, 0, length)?;
+        Ok(Course::GoesOn)
+    }
+
+    fn received(&mut self, _step: usize, _place: Place) -> Result<Course, Error> {
+        Ok(Course::GoesOn)
+    }
+
+    fn store(&mut self, _step: usize, _place: Place) -> Result<(), Error> {
+        if self.memory.own.is_some() {
+            return Ok(());
+        }
+        let length = self.memory.length(0);
+        self.memory.arrived(0, 0, length)
+    }
+
+    fn finish_either(&mut self, slots: [usize; 2]) -> Result<Option<usize>, Error> {
+        self.wait_for_either(slots).map(Some)
+    }
+
+    fn withdraw(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

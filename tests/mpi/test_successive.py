@@ -1,0 +1,107 @@
+"""circulant_successive_bcast, and broadcasts whose roots follow each other. The program checks itself against a
+serial computation.
+"""
+
+import re
+
+import pytest
+
+PROCESSES = [1, 2, 3, 4, 5, 8, 9, 11, 16]
+VARIANTS = {
+    "synchronous": {"PACING": "synchronous"},
+    "eager": {"PACING": "eager"},
+    "forced": {"FORCE": 1},
+    "circulant": {"SUCCESSIVE_BCAST": "circulant"},
+}
+NATIVE = [
+    ({"DISABLE": 1}, "disabled"),
+    ({"SUCCESSIVE_BCAST": "native"}, "chosen"),
+    ({"COMMUNICATORS": 0}, "no_communicator"),
+    ({"SCRATCH_MAX": 0}, "scratch"),
+]
+
+
+def checked(run):
+    run.expect_success()
+    assert "failures=0" in run.stdout, run.describe()
+    assert run.stderr == "", run.describe()
+    return run
+
+
+def printed(run, name):
+    return int(re.search(rf"\b{name}=(\d+)", run.stdout).group(1))
+
+
+def expect(run, processes, outcome):
+    calls = printed(checked(run), "calls")
+    outcomes = run.outcomes("successive_bcast")
+    # A communicator of one process is left to the MPI library.
+    assert outcomes.pop("one_process", 0) > 0 or processes > 1
+    assert outcomes == ({outcome: calls} if calls else {}), run.describe()
+    assert processes == 1 or calls > 0
+
+
+@pytest.mark.parametrize("what", ["all", "faults", "arguments"])
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_successive(mpi, report, processes, what):
+    if what == "faults" and processes > 9:
+        pytest.skip("the number of faults grows with the square of the processes")
+    command = [mpi.program("successive"), *([what] if what != "all" else [])]
+    expect(mpi.preloaded(processes, command, report, timeout=300), processes, "circulant")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("processes", [4, 5])
+def test_variant(mpi, report, processes, variant):
+    settings = VARIANTS[variant]
+    run = mpi.preloaded(processes, [mpi.program("successive")], report, settings, timeout=300)
+    expect(run, processes, "circulant")
+
+
+@pytest.mark.parametrize("settings, reason", NATIVE)
+@pytest.mark.parametrize("what", ["all", "faults", "arguments"])
+@pytest.mark.parametrize("processes", [4, 5])
+def test_native(mpi, report, processes, what, settings, reason):
+    """By the MPI library's broadcasts, with the same callbacks and the same ends."""
+    command = [mpi.program("successive"), *([what] if what != "all" else [])]
+    run = mpi.preloaded(processes, command, report, settings, trapped=True, timeout=300)
+    expect(run, processes, reason)
+
+
+@pytest.mark.parametrize("processes, steps", [(2, 1000000), (3, 100000)])
+def test_many_steps(mpi, report, processes, steps):
+    run = mpi.preloaded(processes, [mpi.program("successive"), "many", steps], report, timeout=300)
+    expect(run, processes, "circulant")
+    assert [row["blocks"] for row in run.rows() if row["operation"] == "successive_bcast"] == [steps]
+
+
+@pytest.mark.parametrize("processes", [2, 3, 4])
+def test_threads(mpi, report, processes):
+    run = checked(mpi.preloaded(processes, [mpi.program("successive"), "threads"], report, timeout=300))
+    assert set(run.outcomes("successive_bcast")) == {"circulant"}
+    assert run.outcomes("successive_bcast")["circulant"] in (20, 40)
+
+
+@pytest.mark.parametrize("settings", [{}, {"FORCE": 1}, {"PACING": "synchronous"}])
+@pytest.mark.parametrize("processes", [2, 3, 4, 5, 8, 9])
+def test_roots_in_order(mpi, report, processes, settings):
+    """Exactly the small broadcasts whose roots follow go along the trees; by default no other is circulant's
+    on one machine."""
+    command = [mpi.program("successive"), "roots"]
+    run = checked(mpi.preloaded(processes, command, report, {"BCAST_ORDER": "gray", **settings}))
+    assert printed(run, "followed") > 100
+    outcomes = run.outcomes("bcast")
+    if "FORCE" not in settings:
+        assert outcomes.pop("circulant") == printed(run, "followed")
+        assert set(outcomes) <= {"small", "empty", "one_node", "cost_model"}
+    else:
+        assert outcomes["circulant"] >= printed(run, "followed")
+
+
+@pytest.mark.parametrize("settings, reason", [({}, "small"), ({"BCAST": "native"}, "chosen"), ({"DISABLE": 1}, "disabled")])
+def test_roots_without_order(mpi, report, settings, reason):
+    order = {"BCAST_ORDER": "gray"} if settings else {}
+    command = [mpi.program("successive"), "roots"]
+    run = checked(mpi.preloaded(4, command, report, {**order, **settings}, trapped=True))
+    outcomes = run.outcomes("bcast")
+    assert reason in outcomes and "circulant" not in outcomes

@@ -1,0 +1,366 @@
+//! Successive broadcasts: owners and trees against the paper's definitions, the executor in the simulator
+//! under the paper's port model.
+
+#![allow(clippy::panic)] // That is how a test fails.
+
+use std::collections::HashSet;
+
+use circulant::engine::Flow;
+use circulant::plan::Order;
+use circulant::simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};
+use circulant::transport::SendMode;
+
+const FLOW: Flow = Flow {
+    ahead: 4,
+    carried: 0,
+    mode: SendMode::Standard,
+};
+
+fn problem(processes: usize, steps: usize) -> SuccessiveProblem {
+    SuccessiveProblem {
+        processes,
+        steps,
+        first: 0,
+        length: 1,
+        flow: FLOW,
+        broken: Vec::new(),
+    }
+}
+
+fn solve(problem: &SuccessiveProblem) -> Outcome {
+    simulate_successive(problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
+}
+
+/// The binary reflected Gray code as the paper defines it: 0 BRGC(d-1), then 1 BRGC(d-1) backwards.
+fn gray_code(dimensions: u32) -> Vec<usize> {
+    let Some(less) = dimensions.checked_sub(1) else {
+        return vec![0];
+    };
+    let half = gray_code(less);
+    let other = half.iter().rev().map(|x| 1 << less | x);
+    half.iter().copied().chain(other).collect()
+}
+
+/// The father of `u` in SBT(x), as the paper defines it.
+fn father(u: usize, x: usize, dimensions: u32) -> Option<usize> {
+    let k = (0..dimensions).find(|&k| (u ^ x) >> k & 1 == 1)?;
+    Some(u ^ 1 << k)
+}
+
+/// One left rotation of d bits.
+fn rotated(x: usize, dimensions: u32) -> usize {
+    let highest = x >> (dimensions - 1) & 1;
+    (x << 1 | highest) & ((1 << dimensions) - 1)
+}
+
+fn rotated_by(x: usize, by: u32, dimensions: u32) -> usize {
+    (0..by).fold(x, |x, _| rotated(x, dimensions))
+}
+
+#[test]
+fn owners_follow_the_gray_code_where_p_is_a_power_of_two() {
+    for dimensions in 0..=10 {
+        let code = gray_code(dimensions);
+        let order = Order::new(code.len());
+        for step in 0..3 * code.len() {
+            assert_eq!(order.owner(step), code[step % code.len()]);
+        }
+        for (place, &owner) in code.iter().enumerate() {
+            assert_eq!(order.place(owner), place);
+        }
+    }
+}
+
+#[test]
+fn owners_go_round_for_every_p() {
+    for p in 1..300 {
+        let order = Order::new(p);
+        let owners: HashSet<_> = (0..p).map(|step| order.owner(step)).collect();
+        assert_eq!(owners.len(), p);
+        for step in 0..2 * p {
+            let owner = order.owner(step);
+            assert!(owner < p);
+            assert_eq!(order.owner(step + p), owner);
+            assert_eq!(order.place(owner), step % p);
+            assert_eq!(order.next(owner), order.owner(step + 1));
+        }
+    }
+}
+
+/// R^v(SBT(x)): the father of u is R^v of the father of R^-v(u) in SBT(R^-v(x)).
+#[test]
+fn trees_are_the_papers_rotated_binomial_trees() {
+    for dimensions in 1..=8 {
+        let p = 1usize << dimensions;
+        let order = Order::new(p);
+        let code = gray_code(dimensions);
+        for step in 0..p {
+            let (x, next) = (code[step], code[(step + 1) % p]);
+            let by = (x ^ next).trailing_zeros();
+            let back = |u| rotated_by(u, dimensions - by, dimensions);
+            let tree = order.tree(step);
+            assert_eq!(tree.root(), x);
+            for u in 0..p {
+                let expected = father(back(u), back(x), dimensions)
+                    .map(|father| rotated_by(father, by, dimensions));
+                assert_eq!(tree.parent(u), expected, "p={p} step={step} u={u}");
+                assert_eq!(tree.level(u), (u ^ x).count_ones() as usize);
+            }
+        }
+    }
+}
+
+/// On the circulant graph with the skips 1, 2, 4, ...: parents are a skip before, and levels are shortest.
+#[test]
+fn other_trees_are_on_the_circulant_graph() {
+    for p in (2..200usize).filter(|p| !p.is_power_of_two()) {
+        let order = Order::new(p);
+        for step in [0, 1, p / 2, p - 1, p, 5 * p + 3] {
+            let (tree, root) = (order.tree(step), step % p);
+            assert_eq!(tree.root(), root);
+            for u in 0..p {
+                match tree.parent(u) {
+                    None => assert_eq!(u, root),
+                    Some(parent) => {
+                        assert!(((u + p - parent) % p).is_power_of_two());
+                        assert_eq!(tree.level(u), tree.level(parent) + 1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parents_and_children_agree_and_the_next_owner_is_first_and_a_leaf() {
+    for p in 1..=130 {
+        let order = Order::new(p);
+        for step in 0..p.min(40) {
+            let tree = order.tree(step);
+            assert_eq!(tree, order.tree_from(order.owner(step)));
+            let mut reached = vec![false; p];
+            reached[tree.root()] = true;
+            for u in 0..p {
+                for child in tree.children(u) {
+                    assert_eq!(tree.parent(child), Some(u), "p={p} step={step}");
+                    assert!(!std::mem::replace(&mut reached[child], true));
+                }
+            }
+            assert!(reached.iter().all(|&reached| reached));
+            if p > 1 {
+                let next = order.owner(step + 1);
+                assert_eq!(tree.children(tree.root()).next(), Some(next));
+                assert_eq!(tree.children(next).count(), 0);
+            }
+            let depth = (0..p).map(|u| tree.level(u)).max();
+            assert_eq!(depth, Some(order.depth()));
+        }
+    }
+}
+
+/// Lemmas 1 to 3 and Proposition 1, for n = p = 2^d: 2p + d - 2, without a conflict.
+#[test]
+fn the_paper_s_time_is_reached() {
+    for dimensions in 1..=12 {
+        let p = 1usize << dimensions;
+        let outcome = solve(&problem(p, p));
+        assert_eq!(outcome.time, 2 * p + dimensions - 2);
+        assert_eq!(outcome.conflicts, 0);
+        assert_eq!(outcome.stored, vec![p; p]);
+    }
+}
+
+/// 2(n - 1) + floor(log2 p) without a conflict, for every p; also where owners go round several times, or not once.
+#[test]
+fn every_p_has_the_same_time() {
+    for p in 2..=200usize {
+        for steps in [1, p - 1, p, 2 * p + 3] {
+            let outcome = solve(&problem(p, steps));
+            let depth = p.ilog2() as usize;
+            assert_eq!(outcome.time, 2 * (steps - 1) + depth, "p={p} n={steps}");
+            assert_eq!(outcome.time, Order::new(p).time(steps));
+            assert_eq!(outcome.conflicts, 0, "p={p} n={steps}");
+            assert_eq!(outcome.sent.iter().sum::<usize>(), steps * (p - 1));
+        }
+    }
+}
+
+/// In p steps all processes send as much as each other; along the paper's trees at most a quarter more than that.
+#[test]
+fn no_process_sends_much_more_than_the_others() {
+    for p in [2usize, 3, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 100, 256] {
+        let sent = solve(&problem(p, p)).sent;
+        if p.is_power_of_two() {
+            assert!(sent.iter().all(|&sent| 4 * sent <= 5 * (p - 1)), "p={p}");
+        } else {
+            assert_eq!(sent, vec![p - 1; p], "p={p}");
+        }
+    }
+}
+
+/// The check of conflicts would see some: a broadcast every unit of time has them (the paper's Figure 2).
+#[test]
+fn broadcasts_in_every_unit_of_time_would_have_conflicts() {
+    for p in [4usize, 8, 16, 5, 7, 9, 33] {
+        let order = Order::new(p);
+        let has_conflict = |interval: usize| {
+            let mut busy = HashSet::new();
+            (0..2 * p).any(|step| {
+                let tree = order.tree(step);
+                (0..p).any(|u| {
+                    let time = interval * step + tree.level(u);
+                    let receives = tree.parent(u).is_some();
+                    let sends = tree.children(u).next().is_some();
+                    receives && !busy.insert((u, time - 1)) || sends && !busy.insert((u, time))
+                })
+            })
+        };
+        assert!(has_conflict(1), "p={p}");
+        assert!(!has_conflict(2), "p={p}");
+    }
+}
+
+/// Without the rotation, or from roots in the order of ranks on the hypercube, broadcasts every two units conflict.
+#[test]
+fn other_trees_or_owners_would_have_conflicts() {
+    let p = 16usize;
+    let code = gray_code(4);
+    let conflicts = |owner: &dyn Fn(usize) -> usize| {
+        let mut busy = HashSet::new();
+        (0..p).any(|step| {
+            let x = owner(step);
+            (0..p).any(|u| {
+                let time = 2 * step + (u ^ x).count_ones() as usize;
+                let sends = (u ^ x) & 1 == 0;
+                u != x && !busy.insert((u, time - 1)) || sends && !busy.insert((u, time))
+            })
+        })
+    };
+    assert!(conflicts(&|step| code[step]));
+    assert!(conflicts(&|step| step));
+}
+
+#[test]
+fn the_time_is_within_the_paper_s_factor_of_the_lower_bound() {
+    for p in 2..=4096usize {
+        let order = Order::new(p);
+        let degree = p.next_power_of_two().ilog2() as usize;
+        let bound = order.lower_bound(degree);
+        assert!(bound >= p - 1 + (p - 1).div_ceil(degree));
+        assert!(order.time(p) >= bound, "p={p}");
+        // 2p - 2 + log2 p <= 2 (p - 1 + ...) for all but the smallest.
+        assert!(order.time(p) <= 2 * bound, "p={p}");
+    }
+}
+
+/// Any window, and values of several units, none, and from the middle of the order on.
+#[test]
+fn every_flow_gives_the_same_values() {
+    for p in [1usize, 2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 33] {
+        for ahead in [1, 2, 3, 7, 32] {
+            for (length, first) in [(0, 0), (1, 3), (5, p + 1)] {
+                for carried in [0, 1, 3, ahead - 1].into_iter().filter(|&c| c < ahead) {
+                    let problem = SuccessiveProblem {
+                        first,
+                        length,
+                        flow: Flow {
+                            ahead,
+                            carried,
+                            ..FLOW
+                        },
+                        ..problem(p, 4 * p + 1)
+                    };
+                    let outcome = solve(&problem);
+                    assert_eq!(outcome.stored, vec![4 * p + 1; p]);
+                    assert_eq!(outcome.code, 0);
+                    assert!(carried > 0 || outcome.conflicts == 0, "{problem:?}");
+                    assert_eq!(outcome.sent.iter().sum::<usize>(), (4 * p + 1) * (p - 1));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_happens_in_no_steps() {
+    for p in [1, 2, 5, 8] {
+        let outcome = solve(&problem(p, 0));
+        assert_eq!((outcome.time, outcome.steps, outcome.code), (0, 0, 0));
+        assert_eq!(Order::new(p).time(0), 0);
+    }
+}
+
+fn with_broken(processes: usize, steps: usize, broken: &[Broken]) -> Outcome {
+    let carrying = |carried| SuccessiveProblem {
+        broken: broken.to_vec(),
+        flow: Flow { carried, ..FLOW },
+        ..problem(processes, steps)
+    };
+    assert_eq!(solve(&carrying(3)).code, solve(&carrying(0)).code);
+    solve(&carrying(processes % 4))
+}
+
+/// Every process ends in the same step with the same code, wherever one callback fails.
+#[test]
+fn an_error_ends_all_processes_with_its_code() {
+    for p in [1usize, 2, 3, 4, 5, 7, 8, 9, 16, 17] {
+        let steps = 2 * p + 3;
+        for rank in 0..p {
+            for step in 0..steps {
+                let store = Broken {
+                    rank,
+                    step,
+                    produces: false,
+                    code: -7,
+                };
+                let outcome = with_broken(p, steps, &[store]);
+                assert_eq!(outcome.code, -7, "p={p} {store:?}");
+                // Its own next step is the last, if not an earlier one.
+                assert!(
+                    outcome.steps <= (step + 1 + p).min(steps),
+                    "p={p} {store:?}"
+                );
+                assert_eq!(outcome.stored[rank], step + 1);
+            }
+        }
+        for step in 0..steps {
+            let produce = Broken {
+                rank: Order::new(p).owner(step),
+                step,
+                produces: true,
+                code: i32::MIN,
+            };
+            let outcome = with_broken(p, steps, &[produce]);
+            assert_eq!((outcome.code, outcome.steps), (i32::MIN, step + 1));
+            assert_eq!(outcome.stored, vec![step; p]);
+        }
+    }
+}
+
+/// Of several errors that of the least step counts, then of the least rank.
+#[test]
+fn the_first_error_counts() {
+    for p in [2usize, 3, 5, 8, 13] {
+        let steps = 3 * p;
+        for early in 0..steps {
+            for late in early..(early + 3).min(steps) {
+                for rank in 0..p {
+                    let other = (rank + 1) % p;
+                    let broken = |rank, step, code| Broken {
+                        rank,
+                        step,
+                        produces: false,
+                        code,
+                    };
+                    let outcome = with_broken(
+                        p,
+                        steps,
+                        &[broken(rank, early, 11), broken(other, late, 12)],
+                    );
+                    let first = early < late || rank < other;
+                    assert_eq!(outcome.code, if first { 11 } else { 12 }, "p={p}");
+                }
+            }
+        }
+    }
+}
