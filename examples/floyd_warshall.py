@@ -9,19 +9,12 @@ of mpi4py's objects. Without `circulant run` (or LD_PRELOAD), CIRCULANT_LIBRARY 
 import array
 import ctypes
 import math
-import os
 import sys
 
+from handles import circulant, handle_of
 from mpi4py import MPI
 
 
-def handle_of(thing):
-    """The C handle of an mpi4py object: an integer or a pointer, as the MPI has them."""
-    kind = ctypes.c_int if MPI._sizeof(type(thing)) == ctypes.sizeof(ctypes.c_int) else ctypes.c_void_p
-    return kind.from_address(MPI._addressof(thing))
-
-
-circulant = ctypes.CDLL(os.environ.get("CIRCULANT_LIBRARY"))
 STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 

@@ -6,7 +6,7 @@
 //! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
 //! | [`plan`] | per collective, the sequence of rounds | no | forbidden |
 //! | [`transport`] | the trait that a plan is executed over | no | forbidden |
-//! | [`engine`] | the one executor of plans, and that of successive broadcasts | no | forbidden |
+//! | [`engine`] | the one executor of plans, and those of successive broadcasts and of operands that grow | no | forbidden |
 //! | [`merge`] | the merge of two sorted sequences of numbers | no | forbidden |
 //! | [`simulate`] | a transport with p ranks in memory, for checks and counts | no | forbidden |
 //! | [`select`] | settings, and the choice of algorithm and block count | no | forbidden |

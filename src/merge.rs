@@ -6,7 +6,7 @@
 //!
 //! Which of two numbers is the smaller is, in a merge, what a processor guesses worst; here it becomes a
 //! number that is added. What is left is the time from one step to the next: load, compare, add. So the
-//! output is cut into [`STREAMS`] parts of the same length, whose inputs a binary search finds ([`split`]),
+//! output is cut into `STREAMS` parts of the same length, whose inputs a binary search finds (`split`),
 //! and the steps of all are taken in turn: they do not wait for each other.
 //!
 //! A step needs no look at the ends of the inputs while as many have been taken since the last look as

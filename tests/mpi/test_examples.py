@@ -17,7 +17,7 @@ def command_of(mpi, language):
         return [mpi.build / "venv/bin/python", ROOT / "examples/floyd_warshall.py", GRAPH]
     if language == "rust" and mpi.family in WITHOUT_RUST:
         pytest.skip(f"no Rust on {mpi.family}")
-    return [mpi.program(f"floyd_warshall_{language}"), GRAPH]
+    return [mpi.program({"c": "example", "rust": "rust"}[language] + "_floyd_warshall"), GRAPH]
 
 
 @pytest.mark.parametrize("settings", [{}, {"SUCCESSIVE_BCAST": "native"}], ids=["circulant", "native"])
@@ -36,6 +36,6 @@ def test_example(mpi, report, processes, language, settings):
 
 def test_example_with_a_wrong_file(mpi, report):
     """An error in a file is said, and ends the job."""
-    run = mpi.run(1, [mpi.program("floyd_warshall_c"), ROOT / "README.md"])
+    run = mpi.run(1, [mpi.program("example_floyd_warshall"), ROOT / "README.md"])
     assert run.status != 0
     assert "README.md: not a real coordinate matrix" in run.stderr

@@ -124,7 +124,7 @@ def test_example_in_python(mpi, report, tmp_path, processes):
 
 @pytest.mark.parametrize("processes", [1, 3, 5])
 def test_example_in_rust(mpi, report, tmp_path, processes):
-    program = mpi.program("example_merge_events")
+    program = mpi.program("rust_merge_events")
     if not program.exists():
         pytest.skip("the Rust example is built for MPIs that mpi-sys can be built with")
     done = mpi.run(processes, [program], environment={"CIRCULANT_REPORT": str(report)})
