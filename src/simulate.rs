@@ -132,6 +132,11 @@ pub enum Failure {
     },
     /// Messages were sent that nobody received.
     Unreceived,
+    /// A header was put in front of memory that there is none of.
+    Unreserved {
+        /// The sender.
+        rank: usize,
+    },
 }
 
 /// Runs `problem` on all its processes; what each of them did, or what went wrong.

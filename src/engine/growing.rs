@@ -273,8 +273,12 @@ impl<'a, L: Links> Growth<'a, L> {
         Ok(self.exchange(message, counts))
     }
 
-    fn exchange(&self, message: Stretch, counts: [usize; 4]) -> Exchange {
+    fn exchange(&mut self, message: Stretch, counts: [usize; 4]) -> Exchange {
         let status = self.status;
+        if status != 0 {
+            // Nothing may ever have been put into this store, and a header needs its place in front of one.
+            self.links.stores().reserve(message.store, 0, 0);
+        }
         Exchange {
             message: Stretch {
                 count: if status == 0 { message.count } else { 0 },

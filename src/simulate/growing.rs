@@ -169,6 +169,8 @@ struct Network<E> {
     in_flight: HashMap<(usize, usize), VecDeque<Flight>>,
     /// The stores of each process. No element where none was put.
     memories: Vec<[Vec<Option<E>>; STORES]>,
+    /// Whether a store of each process has been reserved: then there is room for a header in front.
+    reserved: Vec<[bool; STORES]>,
     /// Whether each process' send has not been received.
     unfinished: Vec<bool>,
     /// Counts everything that happened, to tell a deadlock.
@@ -185,6 +187,7 @@ impl<E: Clone> Network<E> {
         Network {
             in_flight: HashMap::new(),
             memories: blocks.iter().map(memory).collect(),
+            reserved: vec![std::array::from_fn(|store| store == 0); blocks.len()],
             unfinished: vec![false; blocks.len()],
             steps: 0,
         }
@@ -208,6 +211,7 @@ impl<E: Clone> Network<E> {
 
     /// Makes room, and forgets what was there but for the first `kept`.
     fn reserve(&mut self, rank: usize, store: usize, elements: usize, kept: usize) {
+        self.reserved[rank][store] = true;
         let store = &mut self.memories[rank][store];
         let room = store.len().max(elements);
         store.truncate(kept);
@@ -352,6 +356,9 @@ impl<E: Clone> Links for Rank<'_, E> {
             elements,
         };
         let mut network = self.network.borrow_mut();
+        if header.is_some() && !network.reserved[self.rank][elements.store] {
+            return Err(Failure::Unreserved { rank: self.rank });
+        }
         let key = (self.rank, to);
         network.in_flight.entry(key).or_default().push_back(flight);
         network.unfinished[self.rank] = true;

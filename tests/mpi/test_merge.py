@@ -62,7 +62,7 @@ def test_merge(mpi, report, program, processes, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["circulant", "dissemination", "allgather"])
-@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8, 9, 11])
 def test_errors(mpi, report, processes, algorithm):
     done = run(mpi, report, processes, algorithm, "errors")
     assert done.all_outcomes() == counted(done.stdout)
