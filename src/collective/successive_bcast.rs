@@ -74,7 +74,8 @@ fn run(
         ..
     } = service;
     let flow = run.flow(Values::stride(bytes));
-    let ring = flow.stretches() * Values::stride(bytes);
+    // What does not fit into any memory does not fit into scratch.
+    let ring = flow.stretches().saturating_mul(Values::stride(bytes));
     let contiguous = datatype.is_contiguous(private, &mut lists.packed);
     let need = Need {
         unit: Unit::Byte,

@@ -258,7 +258,7 @@ impl Run {
             Synchronous::All => true,
             Synchronous::None => false,
         };
-        let ahead = (VALUES / (2 * bytes.max(1))).clamp(1, AHEAD);
+        let ahead = (VALUES / 2 / bytes.max(1)).clamp(1, AHEAD);
         Flow {
             ahead,
             carried: (self.carried / bytes.max(1)).min(ahead - 1),

@@ -73,7 +73,8 @@ impl Values<'_> {
     /// Bytes from one value of `bytes` bytes to the next: values begin where any C type may.
     pub fn stride(bytes: usize) -> usize {
         const LINE: usize = 64;
-        (HEADER + bytes).next_multiple_of(LINE)
+        let both = bytes.saturating_add(HEADER);
+        both.checked_next_multiple_of(LINE).unwrap_or(usize::MAX)
     }
 
     /// Where a callback finds the value at `place`.
