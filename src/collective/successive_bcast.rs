@@ -104,6 +104,9 @@ fn run(
     Ok((done, code))
 }
 
+/// What the address of a value is a multiple of, as callbacks are promised.
+const VALUE_ALIGNMENT: usize = 16;
+
 /// Memory for the elements of one value. Where there is none, that is this process' fault in step 0, which ends the
 /// operation on all.
 fn one_value(
@@ -112,10 +115,11 @@ fn one_value(
     elements: usize,
     faults: &mut Faults,
 ) -> Buffer {
-    if !memory.reserve(datatype.span(elements)) {
+    let (before, span) = (datatype.shift(VALUE_ALIGNMENT), datatype.span(elements));
+    if !memory.reserve(span.saturating_add(before)) {
         faults.note(0, native().constants.err_no_mem.0);
     }
-    datatype.element_in(memory.start(), 0)
+    datatype.element_in(memory.start().offset(before as isize), 0)
 }
 
 /// The code of the first fault on any process, or 0. Collective.

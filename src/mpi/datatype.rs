@@ -413,6 +413,12 @@ impl Datatype {
         self.element(base.offset(self.lower().wrapping_neg()), index as isize)
     }
 
+    /// Bytes to leave at the start of aligned scratch, so that [`element_in`](Datatype::element_in) it element 0
+    /// is at a multiple of `alignment`.
+    pub fn shift(&self, alignment: usize) -> usize {
+        self.lower().rem_euclid(alignment as isize).unsigned_abs()
+    }
+
     /// Bytes from an element's address to where its memory in scratch begins.
     pub(super) fn lower(&self) -> isize {
         self.true_lower.wrapping_sub_unsigned(self.margins.0)

@@ -130,6 +130,7 @@ static int fault(const struct task *t, int step, bool produces) {
 static int produce(int step, void *buffer, void *context) {
     struct task *t = context;
     int *ints = buffer;
+    check((uintptr_t)buffer % 16 == 0, "produce(%d) at %p", step, buffer);
     check(step == t->stored, "produce(%d) after %d stores", step, t->stored);
     check(owner_of(t->size, step) == t->rank, "produce(%d) on rank %d", step, t->rank);
     for (int i = 0; i < t->ints; i++) {
@@ -143,6 +144,7 @@ static int store(int step, void *buffer, void *context) {
     struct task *t = context;
     const int *ints = buffer;
     int wrong = 0;
+    check((uintptr_t)buffer % 16 == 0, "store(%d) at %p", step, buffer);
     check(step == t->stored, "store(%d) after %d stores", step, t->stored);
     for (int i = 0; i < t->ints; i++) {
         wrong += ints[place(t, i)] != int_of(t, step, i, t->pasts[step]);
