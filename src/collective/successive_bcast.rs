@@ -149,6 +149,11 @@ fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<i32, Er
     let count = usize::try_from(call.count).unwrap_or(0);
     let (mut memory, mut faults) = (Scratch::default(), Faults::new(rank));
     let elements = one_value(&mut memory, datatype, count, &mut faults);
+    // Nobody can be sent values without memory for them.
+    let code = agree(communicator, &faults)?;
+    if code != SUCCESS {
+        return Ok(code);
+    }
     let order = Order::new(size);
     for step in 0..usize::try_from(call.steps).unwrap_or(0) {
         let owner = order.owner(step);

@@ -5,6 +5,7 @@
  *   successive            communicators, steps, sizes and datatypes of many kinds; callbacks that use MPI
  *   successive faults     callbacks that return errors
  *   successive arguments  wrong arguments
+ *   successive memory     values that there is no memory for
  *   successive roots      MPI_Bcast with roots that follow each other now and then (CIRCULANT_BCAST_ORDER)
  *   successive threads    on two communicators at once
  *   successive many N     N tiny steps
@@ -325,6 +326,31 @@ static void count_error(MPI_Comm *comm, int *code, ...) {
     raised++;
 }
 
+/* Values that the last process has no memory for, because of the gaps of its elements; and that nobody has. */
+static void memory(void) {
+    MPI_Datatype part, type;
+    check_case("no memory on one process");
+    struct task t = task_on(MPI_COMM_WORLD, world_size + 2, 1 << 12, PLAIN);
+    if (world_rank == world_size - 1) {
+        MPI_Type_create_resized(MPI_INT, 0, (MPI_Aint)1 << 40, &t.type);
+        MPI_Type_commit(&t.type);
+    }
+    expect_class(run(&t), MPI_ERR_NO_MEM, "gaps");
+    check(world_rank < world_size - 1 || t.stored == 0, "%d values without memory", t.stored);
+    release(&t);
+    check_case("no memory anywhere");
+    t = task_on(MPI_COMM_WORLD, 2, 1, PLAIN);
+    MPI_Type_contiguous(1 << 30, MPI_DOUBLE, &part);
+    MPI_Type_contiguous(1 << 29, part, &type);
+    MPI_Type_commit(&type);
+    int code = circulant_successive_bcast(2, 2, type, produce, store, &t, MPI_COMM_WORLD);
+    expect_class(code, MPI_ERR_NO_MEM, "values");
+    check(t.stored == 0 && t.produced == 0, "a callback was called");
+    MPI_Type_free(&part);
+    MPI_Type_free(&type);
+    release(&t);
+}
+
 static void arguments(void) {
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(count_error, &handler);
@@ -443,6 +469,8 @@ int main(int argc, char **argv) {
         faults();
     } else if (strcmp(what, "arguments") == 0) {
         arguments();
+    } else if (strcmp(what, "memory") == 0) {
+        memory();
     } else if (strcmp(what, "roots") == 0) {
         roots();
     } else if (with_threads) {

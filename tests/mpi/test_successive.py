@@ -68,6 +68,13 @@ def test_native(mpi, report, processes, what, settings, reason):
     expect(run, processes, reason)
 
 
+@pytest.mark.parametrize("settings", [{}, {"SUCCESSIVE_BCAST": "native"}])
+@pytest.mark.parametrize("processes", [2, 3, 4])
+def test_no_memory(mpi, report, processes, settings):
+    """All processes return that one has no memory; natively, before anything is sent to it."""
+    checked(mpi.preloaded(processes, [mpi.program("successive"), "memory"], report, settings, timeout=300))
+
+
 @pytest.mark.parametrize("processes, steps", [(2, 1000000), (3, 100000)])
 def test_many_steps(mpi, report, processes, steps):
     run = mpi.preloaded(processes, [mpi.program("successive"), "many", steps], report, timeout=300)
