@@ -13,7 +13,6 @@ use crate::plan::{Broadcast, Plan, Schedules};
 use crate::report::Work;
 use crate::schedule::Skips;
 use crate::select::{Call, Operation, Reason};
-use crate::transport::SendMode;
 
 /// The arguments.
 #[derive(Clone, Copy)]
@@ -100,10 +99,11 @@ fn bcast_in_succession(
         let message = call.message(bytes, staged);
         let role = (*rank == root, 1);
         let memory = call.memory(&message, datatype, role, scratch, private);
+        // Sends are paced as those of small values: they are few, and each process is soon the root.
         let flow = Flow {
             ahead: 1,
             carried: 0,
-            mode: SendMode::Standard,
+            ..run.flow(0)
         };
         let step = (order.place(root), 1);
         let (mut memory, _) = run.succeed((order, *rank), step, flow, private, memory)?;
