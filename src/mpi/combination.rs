@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use super::datatype::copy_bytes;
 use super::native::{NumberKind, native};
+use super::transport::int;
 use super::{Buffer, Datatype};
 use crate::merge::{self, Number};
 
@@ -143,7 +144,6 @@ fn call(
     right: Run,
     to: Buffer,
 ) -> Result<usize, c_int> {
-    let int = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
     let mut count: c_int = -1;
     // SAFETY: by the contract of `by_function`. Counts are below 2^31: longer operands are refused before.
     let code = unsafe {

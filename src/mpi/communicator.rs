@@ -157,7 +157,6 @@ impl Communicator {
         counts: &[usize],
         datatype: &Datatype,
     ) -> Result<(), Error> {
-        let int = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
         let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
         let mut next = 0;
         let starts = counts.iter().map(|&count| {

@@ -14,7 +14,7 @@ use super::combination::Run;
 use super::datatype::copy_bytes;
 use super::native::native;
 use super::sys::{MPI_Request, MPI_Status};
-use super::transport::{TAG, ignored_status};
+use super::transport::{TAG, ignored_status, int};
 use super::{Buffer, Combination, Communicator, Datatype, Error, Private, check};
 use crate::engine::{Header, Links, Room, STORES, Stores, Stretch, Target};
 use crate::report;
@@ -309,11 +309,6 @@ impl<'a> Exchanging<'a> {
 /// The wires.
 const SENT: usize = 0;
 const RECEIVED: usize = 1;
-
-/// A rank or a number of bytes, which steps keep below 2^31.
-fn int(value: usize) -> c_int {
-    c_int::try_from(value).unwrap_or(c_int::MAX)
-}
 
 fn encoded(header: &Header) -> [u8; HEADER] {
     let [a, b, c, d] = header.counts.map(|count| count as u64);
