@@ -143,6 +143,7 @@ help:
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'
 	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/merge.md'
+	@echo 'make bench-successive  successive broadcasts on emulated hosts, docs/successive.md'
 	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/intergroup-figures.md'

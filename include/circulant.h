@@ -73,7 +73,8 @@ unsigned long long circulant_calls(const char *operation);
  Buffers are in the host's memory, and do not overlap.
 
  Returns MPI_SUCCESS, or raises an error on `comm`: MPI_ERR_COMM (null, or an inter-communicator),
- MPI_ERR_COUNT (negative, or of a result more than INT_MAX: then on all processes), MPI_ERR_TYPE (null;
+ MPI_ERR_COUNT (negative; `sendcount` elements in place, where `capacity` is less; or of a result more than
+ INT_MAX: then on all processes), MPI_ERR_TYPE (null;
  of no size or more than 1 GiB; its elements interleave; or no numbers, without a comparison),
  MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory), MPI_ERR_ARG
  (`recvcount` is null), MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than

@@ -49,7 +49,8 @@ pub type circulant_combine = Option<
 /// Buffers are in the host's memory, and do not overlap.
 ///
 /// Returns MPI_SUCCESS, or raises an error on `comm`: MPI_ERR_COMM (null, or an inter-communicator),
-/// MPI_ERR_COUNT (negative, or of a result more than INT_MAX: then on all processes), MPI_ERR_TYPE (null;
+/// MPI_ERR_COUNT (negative; `sendcount` elements in place, where `capacity` is less; or of a result more than
+/// INT_MAX: then on all processes), MPI_ERR_TYPE (null;
 /// of no size or more than 1 GiB; its elements interleave; or no numbers, without a comparison),
 /// MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory), MPI_ERR_ARG
 /// (`recvcount` is null), MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than
@@ -70,15 +71,8 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     context: *mut c_void,
     comm: MPI_Comm,
 ) -> c_int {
-    let arguments = Arguments {
-        // SAFETY: buffer arguments of a collective call, by this function's contract.
-        send: unsafe { Buffer::from_caller(sendbuf) },
-        send_count: sendcount,
-        // SAFETY: as above.
-        receive: unsafe { Buffer::from_caller(recvbuf) },
-        capacity,
-        datatype,
-    };
+    // SAFETY: buffer arguments of a collective call, by this function's contract.
+    let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
     let combination = |datatype: &Datatype| match compare {
         // SAFETY: by this function's contract.
         Some(compare) => Ok(unsafe { Combination::by_comparison(compare, context) }),
@@ -118,15 +112,8 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     context: *mut c_void,
     comm: MPI_Comm,
 ) -> c_int {
-    let arguments = Arguments {
-        // SAFETY: buffer arguments of a collective call, by this function's contract.
-        send: unsafe { Buffer::from_caller(sendbuf) },
-        send_count: sendcount,
-        // SAFETY: as above.
-        receive: unsafe { Buffer::from_caller(recvbuf) },
-        capacity,
-        datatype,
-    };
+    // SAFETY: buffer arguments of a collective call, by this function's contract.
+    let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
     let combination = |_: &Datatype| match combine {
         // SAFETY: by this function's contract.
         Some(combine) => Ok(unsafe { Combination::by_function(combine, context) }),
@@ -153,6 +140,24 @@ struct Arguments {
 }
 
 impl Arguments {
+    /// # Safety
+    /// The addresses are buffer arguments of a collective call.
+    unsafe fn new(
+        (sendbuf, send_count): (*const c_void, c_int),
+        (recvbuf, capacity): (*mut c_void, c_int),
+        datatype: MPI_Datatype,
+    ) -> Arguments {
+        Arguments {
+            // SAFETY: by this function's contract.
+            send: unsafe { Buffer::from_caller(sendbuf) },
+            send_count,
+            // SAFETY: as above.
+            receive: unsafe { Buffer::from_caller(recvbuf) },
+            capacity,
+            datatype,
+        }
+    }
+
     /// The call that they describe, or the class of the error that they are.
     fn checked(
         &self,

@@ -53,13 +53,7 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
         } = service;
         let plan = Broadcast::new(skips, roots.schedules(skips, *rank, root), *rank, blocks);
         let staged = !datatype.is_contiguous(private, &mut lists.packed);
-        let need = Need {
-            unit: Unit::Byte,
-            always: 0,
-            possible: bytes,
-            happens: staged,
-        };
-        let scratch = pool.reserve(private, need)?;
+        let scratch = pool.reserve(private, staging(bytes, staged))?;
         let message = call.message(bytes, staged);
         let role = (plan.is_root(0), blocks);
         let memory = call.memory(&message, datatype, role, scratch, private);
@@ -67,6 +61,16 @@ pub fn bcast(state: &State, call: Bcast, work: &mut Work) -> Result<(), Stop> {
         done(work, &plan);
         Ok(())
     })
+}
+
+/// The scratch of a message that is staged, perhaps, where only its process knows.
+fn staging(bytes: usize, staged: bool) -> Need {
+    Need {
+        unit: Unit::Byte,
+        always: 0,
+        possible: bytes,
+        happens: staged,
+    }
 }
 
 /// A broadcast whose root follows that of the one before, along the tree of successive broadcasts: the next root
@@ -89,13 +93,7 @@ fn bcast_in_succession(
             ..
         } = service;
         let staged = !datatype.is_contiguous(private, &mut lists.packed);
-        let need = Need {
-            unit: Unit::Byte,
-            always: 0,
-            possible: bytes,
-            happens: staged,
-        };
-        let scratch = pool.reserve(private, need)?;
+        let scratch = pool.reserve(private, staging(bytes, staged))?;
         let message = call.message(bytes, staged);
         let role = (*rank == root, 1);
         let memory = call.memory(&message, datatype, role, scratch, private);

@@ -75,7 +75,8 @@ impl OperandMemory {
     /// Gives up what is more than `most` bytes.
     pub fn shrink(&mut self, most: usize) {
         let stores = self.stores.iter().chain(&self.wires);
-        if stores.map(|store| store.0.len()).sum::<usize>() > most {
+        let kept: usize = stores.map(|store| store.0.len()).sum();
+        if kept + self.packed.len() > most {
             *self = OperandMemory::default();
         }
     }

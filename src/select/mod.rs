@@ -163,10 +163,10 @@ pub enum Choice {
 /// Decides who runs `call`.
 ///
 /// From the strongest rule to the weakest: one process, `CIRCULANT_DISABLE` and an operation's
-/// `native` go native; what MPI has no function for is ours; an empty message goes native; `CIRCULANT_FORCE` takes what is left; a message
-/// smaller than `CIRCULANT_MIN_BYTES` goes native; an operation's `circulant` takes what is left;
-/// and `auto` takes a call if its processes are on several nodes and the cost model predicts a
-/// gain.
+/// `native` go native; what MPI has no function for is ours; an empty message goes native;
+/// `CIRCULANT_FORCE` takes what is left; a message smaller than `CIRCULANT_MIN_BYTES` goes native; an
+/// operation's `circulant` takes what is left; and `auto` takes a call if its processes are on several
+/// nodes and the cost model predicts a gain.
 pub fn choose(call: &Call, settings: &Settings) -> Choice {
     let mode = settings.of(call.operation).mode;
     if call.processes <= 1 {

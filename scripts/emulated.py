@@ -1,0 +1,50 @@
+"""Builds for an MPI, runs on emulated hosts, and rows of measurements: what the benchmarks of single operations share."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIGURES = ROOT / "docs" / "figures"
+PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
+RATE = "40mbit"  # of a port
+
+
+def output_of(*command, **options):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **options).stdout.strip()
+
+
+def build(name):
+    """Library and benchmarks for an MPI, by its short name: (MPI as scripts/cluster takes it, folder)."""
+    mpicc = PACKAGED.get(name) or output_of(ROOT / "scripts/mpi-wheel", name)
+    subprocess.run(["make", "-C", ROOT, f"MPICC={mpicc}", "library", "collectives"], check=True, stdout=sys.stderr)
+    folder = ROOT / "build" / output_of(ROOT / "scripts/mpi-id", mpicc)
+    return (name if name in PACKAGED else mpicc), folder
+
+
+def rows_on_hosts(mpi, folder, hosts, settings, *program):
+    """The rows that a program prints on so many hosts, one process each, with the library and `settings`."""
+    environment = {"LD_PRELOAD": folder / "libcirculant.so", **settings}
+    words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
+    cluster = ["mpirun", "--hosts", str(hosts), "--rate", RATE, "--mpi", mpi, *words]
+    return rows_of(output_of(ROOT / "scripts/cluster", *cluster, "--", *map(str, program)))
+
+
+def rows_of(printed):
+    return list(csv.DictReader(printed.splitlines()))
+
+
+def read_rows(path):
+    """Those that were measured so far."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
