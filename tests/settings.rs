@@ -9,7 +9,7 @@
 use circulant::schedule::Rule;
 use circulant::select::{
     BcastOrder, Description, ENCODED, Merging, Mode, Operation, OperationSettings, Origin, Pacing,
-    Reason, Settings, describe,
+    Reason, Settings, Succession, describe,
 };
 
 /// Reads `NAME=value` pairs, the names without their prefix.
@@ -70,7 +70,8 @@ fn the_defaults_are_the_documented_ones() {
         roots: 16,
         communicators: 32,
         bcast_order: BcastOrder::Auto,
-        carried: 4_096,
+        succession: Succession::Auto,
+        relayed: 1_024,
         inter: true,
         gpu: true,
         trace: false,
@@ -97,8 +98,10 @@ fn good_values_of_the_general_variables() {
         ("INTER=0", |s| s.inter = false),
         ("BCAST_ORDER=gray", |s| s.bcast_order = BcastOrder::Gray),
         ("BCAST_ORDER=auto", |_| ()),
-        ("CARRIED=0", |s| s.carried = 0),
-        ("CARRIED=1M", |s| s.carried = 1 << 20),
+        ("SUCCESSION=trees", |s| s.succession = Succession::Trees),
+        ("SUCCESSION=relay", |s| s.succession = Succession::Relay),
+        ("RELAYED=0", |s| s.relayed = 0),
+        ("RELAYED=1M", |s| s.relayed = 1 << 20),
         ("GPU=0", |s| s.gpu = false),
         ("TRACE=1", |s| s.trace = true),
         ("VERBOSE=1", |s| s.verbose = true),
@@ -354,7 +357,8 @@ fn everything_set() -> Settings {
         "CENSUS_MAX=11",
         "MERGE=dissemination",
         "BCAST_ORDER=gray",
-        "CARRIED=12",
+        "SUCCESSION=relay",
+        "RELAYED=12",
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",

@@ -5,16 +5,24 @@
 
 use std::collections::HashSet;
 
-use circulant::engine::Flow;
-use circulant::plan::Order;
+use circulant::engine::{Flow, Way};
+use circulant::plan::{Order, Relay};
 use circulant::simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};
 use circulant::transport::SendMode;
 
-const FLOW: Flow = Flow {
-    ahead: 4,
-    carried: 0,
-    mode: SendMode::Standard,
-};
+const fn trees(ahead: usize) -> Flow {
+    Flow {
+        way: Way::Trees { ahead },
+        mode: SendMode::Standard,
+    }
+}
+
+const fn relay(factor: usize) -> Flow {
+    Flow {
+        way: Way::Relay { factor },
+        mode: SendMode::Standard,
+    }
+}
 
 fn problem(processes: usize, steps: usize) -> SuccessiveProblem {
     SuccessiveProblem {
@@ -22,7 +30,7 @@ fn problem(processes: usize, steps: usize) -> SuccessiveProblem {
         steps,
         first: 0,
         length: 1,
-        flow: FLOW,
+        flow: trees(4),
         broken: Vec::new(),
     }
 }
@@ -256,26 +264,128 @@ fn the_time_is_within_the_paper_s_factor_of_the_lower_bound() {
 /// Any window, and values of several units, none, and from the middle of the order on.
 #[test]
 fn every_flow_gives_the_same_values() {
-    for p in [1usize, 2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 33] {
-        for ahead in [1, 2, 3, 7, 32] {
+    let flows = [1, 2, 3, 7, 32].map(trees).into_iter();
+    for flow in flows.chain([2, 3, 4, 7, 16, 1000].map(relay)) {
+        for p in [1usize, 2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 33] {
             for (length, first) in [(0, 0), (1, 3), (5, p + 1)] {
-                for carried in [0, 1, 3, ahead - 1].into_iter().filter(|&c| c < ahead) {
+                for steps in [1, 2, p - 1, p, p + 1, 4 * p + 1] {
                     let problem = SuccessiveProblem {
                         first,
                         length,
-                        flow: Flow {
-                            ahead,
-                            carried,
-                            ..FLOW
-                        },
-                        ..problem(p, 4 * p + 1)
+                        flow,
+                        ..problem(p, steps)
                     };
                     let outcome = solve(&problem);
-                    assert_eq!(outcome.stored, vec![4 * p + 1; p]);
-                    assert_eq!(outcome.code, 0);
-                    assert!(carried > 0 || outcome.conflicts == 0, "{problem:?}");
-                    assert_eq!(outcome.sent.iter().sum::<usize>(), (4 * p + 1) * (p - 1));
+                    assert_eq!(outcome.stored, vec![steps; p]);
+                    assert_eq!((outcome.steps, outcome.code), (steps, 0));
+                    assert_eq!(outcome.conflicts, 0, "{problem:?}");
+                    assert_eq!(outcome.values.iter().sum::<usize>(), steps * (p - 1));
                 }
+            }
+        }
+    }
+}
+
+/// The values of a turn's receives by their definition: of all since the turn before, those that the nearest owner
+/// a skip before is the first to have.
+#[test]
+fn each_value_comes_once_from_the_nearest_skip() {
+    for p in [1usize, 2, 3, 4, 5, 8, 12, 13, 16, 31, 33] {
+        for factor in [2, 3, 5, 40] {
+            let (relay, order, steps) =
+                (Relay::new(Order::new(p), factor), Order::new(p), 0..3 * p);
+            let mut skips = vec![1];
+            while *skips.last().unwrap() < p {
+                skips.push((skips.last().unwrap() * factor).min(p));
+            }
+            assert_eq!(relay.messages(), skips.len() - 1);
+            for turn in 0..5 * p {
+                let received = (0..relay.messages()).filter_map(|k| relay.receive(turn, k, &steps));
+                let mut come = HashSet::new();
+                for parcel in received {
+                    for step in parcel.steps {
+                        assert!(come.insert(step), "p={p} turn={turn} step={step}");
+                        let nearest = skips.iter().rev().find(|&&skip| step + skip <= turn);
+                        assert_eq!(
+                            nearest.map(|skip| order.owner(turn - skip)),
+                            Some(parcel.peer)
+                        );
+                    }
+                }
+                let lacks = (turn + 1).saturating_sub(p)..turn;
+                let lacks: HashSet<_> = lacks.filter(|step| steps.contains(step)).collect();
+                assert_eq!(come, lacks, "p={p} turn={turn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sends_and_receives_of_turns_agree() {
+    for p in [2usize, 3, 4, 5, 8, 12, 13, 16, 31, 33] {
+        for factor in [2, 3, 5, 40] {
+            let (relay, order) = (Relay::new(Order::new(p), factor), Order::new(p));
+            for steps in [0..1, 0..p, 0..3 * p + 1, p + 2..2 * p, 5..5] {
+                let (mut sent, mut received) = (Vec::new(), Vec::new());
+                for turn in 0..6 * p {
+                    let owner = order.owner(turn);
+                    for k in 0..relay.messages() {
+                        sent.extend(
+                            relay
+                                .send(turn, k, &steps)
+                                .map(|to| (owner, to.peer, to.steps)),
+                        );
+                        let from = relay.receive(turn, k, &steps);
+                        received.extend(from.map(|from| (from.peer, owner, from.steps)));
+                    }
+                }
+                let sort = |list: &mut Vec<(usize, usize, std::ops::Range<usize>)>| {
+                    list.sort_by_key(|(from, to, steps)| (*from, *to, steps.start));
+                };
+                sort(&mut sent);
+                sort(&mut received);
+                assert_eq!(sent, received, "p={p} factor={factor} {steps:?}");
+            }
+            for rank in 0..p {
+                for from in [0, 1, p - 1, p, 3 * p + 2] {
+                    let turn = relay.turn(rank, from);
+                    assert!((from..from + p).contains(&turn));
+                    assert_eq!(order.owner(turn), rank);
+                }
+            }
+        }
+    }
+}
+
+/// n - 1 + the hops to the last turn, without a conflict, in q messages of p - 1 values a turn, for every p.
+#[test]
+fn a_relay_takes_one_unit_a_step() {
+    for p in 2..=200usize {
+        for factor in [2, 3, 5, 16] {
+            let order = Relay::new(Order::new(p), factor);
+            for steps in [1, p - 1, p, 2 * p + 3] {
+                let outcome = solve(&SuccessiveProblem {
+                    flow: relay(factor),
+                    ..problem(p, steps)
+                });
+                let name = format!("p={p} n={steps} factor={factor}");
+                assert_eq!(outcome.time, order.time(steps), "{name}");
+                assert_eq!(outcome.conflicts, 0, "{name}");
+                assert_eq!(
+                    outcome.values.iter().sum::<usize>(),
+                    steps * (p - 1),
+                    "{name}"
+                );
+                let most = (steps + p - 1) * order.messages();
+                assert!(outcome.sent.iter().sum::<usize>() <= most, "{name}");
+            }
+            let most = order.time(p) + 1 - p;
+            assert!(
+                most <= order.messages() * (factor - 1),
+                "p={p} factor={factor}"
+            );
+            if factor == 2 {
+                assert!(most <= p.ilog2() as usize, "p={p}");
             }
         }
     }
@@ -290,14 +400,15 @@ fn nothing_happens_in_no_steps() {
     }
 }
 
-fn with_broken(processes: usize, steps: usize, broken: &[Broken]) -> Outcome {
-    let carrying = |carried| SuccessiveProblem {
-        broken: broken.to_vec(),
-        flow: Flow { carried, ..FLOW },
-        ..problem(processes, steps)
-    };
-    assert_eq!(solve(&carrying(3)).code, solve(&carrying(0)).code);
-    solve(&carrying(processes % 4))
+/// What comes of it, whichever way values go.
+fn with_broken(processes: usize, steps: usize, broken: &[Broken]) -> [Outcome; 4] {
+    [trees(4), relay(2), relay(3), relay(7)].map(|flow| {
+        solve(&SuccessiveProblem {
+            broken: broken.to_vec(),
+            flow,
+            ..problem(processes, steps)
+        })
+    })
 }
 
 /// Every process ends in the same step with the same code, wherever one callback fails.
@@ -313,14 +424,13 @@ fn an_error_ends_all_processes_with_its_code() {
                     produces: false,
                     code: -7,
                 };
-                let outcome = with_broken(p, steps, &[store]);
-                assert_eq!(outcome.code, -7, "p={p} {store:?}");
-                // Its own next step is the last, if not an earlier one.
-                assert!(
-                    outcome.steps <= (step + 1 + p).min(steps),
-                    "p={p} {store:?}"
-                );
-                assert_eq!(outcome.stored[rank], step + 1);
+                for outcome in with_broken(p, steps, &[store]) {
+                    assert_eq!(outcome.code, -7, "p={p} {store:?}");
+                    // Its own next step is the last, if not an earlier one.
+                    let last = (step + 1 + p).min(steps);
+                    assert!(outcome.steps <= last, "p={p} {store:?}");
+                    assert_eq!(outcome.stored[rank], step + 1);
+                }
             }
         }
         for step in 0..steps {
@@ -330,9 +440,10 @@ fn an_error_ends_all_processes_with_its_code() {
                 produces: true,
                 code: i32::MIN,
             };
-            let outcome = with_broken(p, steps, &[produce]);
-            assert_eq!((outcome.code, outcome.steps), (i32::MIN, step + 1));
-            assert_eq!(outcome.stored, vec![step; p]);
+            for outcome in with_broken(p, steps, &[produce]) {
+                assert_eq!((outcome.code, outcome.steps), (i32::MIN, step + 1));
+                assert_eq!(outcome.stored, vec![step; p]);
+            }
         }
     }
 }
@@ -352,13 +463,11 @@ fn the_first_error_counts() {
                         produces: false,
                         code,
                     };
-                    let outcome = with_broken(
-                        p,
-                        steps,
-                        &[broken(rank, early, 11), broken(other, late, 12)],
-                    );
-                    let first = early < late || rank < other;
-                    assert_eq!(outcome.code, if first { 11 } else { 12 }, "p={p}");
+                    let both = [broken(rank, early, 11), broken(other, late, 12)];
+                    let is_first = early < late || rank < other;
+                    for outcome in with_broken(p, steps, &both) {
+                        assert_eq!(outcome.code, if is_first { 11 } else { 12 }, "p={p}");
+                    }
                 }
             }
         }

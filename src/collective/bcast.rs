@@ -5,14 +5,14 @@ use std::ffi::c_int;
 
 use super::{count, done, layout, product, size};
 use crate::communicator::{Need, Remote, Service, State, Stop, Unit};
-use crate::engine::Flow;
+use crate::engine::{Flow, Way};
 use crate::mpi::{
     Buffer, Datatype, MPI_Datatype, Message, Own, Packed, Peers, Private, Root, Source,
 };
 use crate::plan::{Broadcast, Plan, Schedules};
 use crate::report::Work;
 use crate::schedule::Skips;
-use crate::select::{Call, Operation, Reason};
+use crate::select::{Call, Operation, Reason, Succession};
 
 /// The arguments.
 #[derive(Clone, Copy)]
@@ -99,12 +99,11 @@ fn bcast_in_succession(
         let memory = call.memory(&message, datatype, role, scratch, private);
         // Sends are paced as those of small values: they are few, and each process is soon the root.
         let flow = Flow {
-            ahead: 1,
-            carried: 0,
-            ..run.flow(0)
+            way: Way::Trees { ahead: 1 },
+            ..run.flow(Succession::Trees, 0)
         };
-        let step = (order.place(root), 1);
-        let (mut memory, _) = run.succeed((order, *rank), step, flow, private, memory)?;
+        let step = order.place(root);
+        let (mut memory, _) = run.succeed((order, *rank), step..step + 1, flow, private, memory)?;
         memory.finish()?;
         work.rounds = order.depth() as u64;
         work.blocks = 1;

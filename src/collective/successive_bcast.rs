@@ -4,17 +4,18 @@
 //! returns an error: a header goes before each value.
 
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
 use super::{count, product, size};
-use crate::communicator::{Need, Service, State, Stop, Unit};
-use crate::engine::{Course, Faults, HEADER};
+use crate::communicator::{Need, Run, Service, State, Stop, Unit};
+use crate::engine::{Course, Faults, Flow, HEADER};
 use crate::mpi::{
-    Buffer, Callbacks, Communicator, Datatype, Error, MPI_Datatype, SUCCESS, Scratch, Source,
-    Values, native,
+    Buffer, Callbacks, Communicator, Datatype, Error, MPI_Datatype, Private, SUCCESS, Scratch,
+    Source, Values, native,
 };
 use crate::plan::Order;
 use crate::report::Work;
-use crate::select::{Operation, Reason};
+use crate::select::{Operation, Reason, Succession};
 
 /// The arguments, but for the communicator.
 #[derive(Clone, Copy)]
@@ -46,25 +47,24 @@ pub fn successive_bcast(
         if !datatype.is_committed(&service.private) {
             return Err(Stop::Native(Reason::Arguments));
         }
-        let done = run(
-            state.order(),
-            service,
-            call,
-            (steps, elements, bytes, datatype),
-        )?;
-        work.rounds = state.order().time(done.0) as u64;
-        work.blocks = done.0 as u64;
-        Ok(done.1)
+        let by = state.succession(steps, Values::stride(bytes));
+        let value = (elements, bytes, datatype);
+        let (code, done, rounds) = run(state.order(), service, by, (steps, value), call)?;
+        work.rounds = rounds as u64;
+        work.blocks = done as u64;
+        Ok(code)
     })
 }
 
-/// Runs `steps` steps of `elements` elements, which are `bytes` bytes; returns how many were run, and the code.
+/// Runs `steps` steps of `elements` elements, which are `bytes` bytes. Returns the code, how many were run, and their
+/// time in the port model.
 fn run(
     order: Order,
     service: &mut Service,
+    by: Succession,
+    (steps, (elements, bytes, datatype)): (usize, (usize, usize, Datatype)),
     call: SuccessiveBcast,
-    (steps, elements, bytes, datatype): (usize, usize, usize, Datatype),
-) -> Result<(usize, i32), Stop> {
+) -> Result<(i32, usize, usize), Stop> {
     let Service {
         rank,
         private,
@@ -73,13 +73,19 @@ fn run(
         lists,
         ..
     } = service;
-    let flow = run.flow(Values::stride(bytes));
-    // What does not fit into any memory does not fit into scratch.
-    let ring = flow.stretches().saturating_mul(Values::stride(bytes));
+    let stride = Values::stride(bytes);
+    let flows = [Succession::Trees, Succession::Relay].map(|by| run.flow(by, stride));
+    let stretches = flows.map(|flow| flow.stretches(order.processes()));
+    let stretches = match by {
+        Succession::Trees => stretches[0],
+        Succession::Relay => stretches[1],
+        Succession::Auto => stretches[0].max(stretches[1]),
+    };
     let contiguous = datatype.is_contiguous(private, &mut lists.packed);
     let need = Need {
         unit: Unit::Byte,
-        always: ring,
+        // What does not fit into any memory does not fit into scratch.
+        always: stretches.saturating_mul(stride),
         possible: 0,
         happens: false,
     };
@@ -94,14 +100,111 @@ fn run(
         bytes,
         count: elements,
         elements: elements_apart,
-        ring: scratch,
+        values: scratch,
         callbacks: call.callbacks,
         faults,
+        in_callbacks: Duration::ZERO,
         communicator: private,
     };
-    let (values, done) = run.succeed((order, *rank), (0, steps), flow, private, values)?;
-    let code = agree(private.communicator(), &values.faults)?;
-    Ok((done, code))
+    let stages = Stages {
+        order,
+        rank: *rank,
+        run,
+        private,
+        values,
+        steps,
+        done: 0,
+        rounds: 0,
+    };
+    let stages = stages.all(by, flows)?;
+    let code = agree(private.communicator(), &stages.values.faults)?;
+    Ok((code, stages.done, stages.rounds))
+}
+
+/// Callbacks are short where they take one of so many parts of the time.
+const CALLBACKS_SHARE: u32 = 4;
+
+/// One operation, of which some steps go one way and then others another.
+struct Stages<'a> {
+    order: Order,
+    rank: usize,
+    run: &'a Run,
+    private: &'a Private,
+    values: Values<'a>,
+    /// n, or less once it is known that the operation ends early.
+    steps: usize,
+    /// Steps that were run, and their time in the port model.
+    done: usize,
+    rounds: usize,
+}
+
+impl Stages<'_> {
+    /// Runs all steps, `by` one of two flows; by [`Succession::Auto`], by the faster of them.
+    fn all(self, by: Succession, [trees, relay]: [Flow; 2]) -> Result<Self, Stop> {
+        let (stages, flow) = match by {
+            Succession::Trees => (self, trees),
+            Succession::Relay => (self, relay),
+            Succession::Auto => self.faster(trees, relay)?,
+        };
+        let left = stages.steps - stages.done;
+        stages.some(left, flow)
+    }
+
+    /// Runs some steps by trees and, unless callbacks take long, some by relay. Returns what took less time, the same on
+    /// all processes.
+    ///
+    /// Where storing takes long, it is better spread over all steps, as trees do; and callbacks that wait for
+    /// those of other processes, as a relay's must not, take longer than a message.
+    fn faster(self, trees: Flow, relay: Flow) -> Result<(Self, Flow), Stop> {
+        let (stages, by_trees, in_callbacks) = self.timed(trees)?;
+        let are_short = CALLBACKS_SHARE * in_callbacks <= by_trees;
+        if stages.is_over() || !stages.private.communicator().all_agree(are_short)? {
+            return Ok((stages, trees));
+        }
+        let (stages, by_relay, _) = stages.timed(relay)?;
+        if stages.is_over() {
+            return Ok((stages, trees));
+        }
+        let is_relay = stages.slowest(by_relay)? < stages.slowest(by_trees)?;
+        Ok((stages, if is_relay { relay } else { trees }))
+    }
+
+    fn is_over(&self) -> bool {
+        self.done == self.steps
+    }
+
+    /// The longest of all processes' times, in nanoseconds. Collective.
+    fn slowest(&self, time: Duration) -> Result<u64, Error> {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let all = self.private.communicator().gather_all(nanoseconds)?;
+        Ok(all.into_iter().max().unwrap_or(0))
+    }
+
+    /// How long p steps take on this process, and in them its callbacks; after p that may have connections to make.
+    fn timed(self, flow: Flow) -> Result<(Self, Duration, Duration), Stop> {
+        let p = self.order.processes();
+        let stages = self.some(p, flow)?;
+        let (start, before) = (Instant::now(), stages.values.in_callbacks);
+        let stages = stages.some(p, flow)?;
+        let in_callbacks = stages.values.in_callbacks - before;
+        Ok((stages, start.elapsed(), in_callbacks))
+    }
+
+    /// Runs `more` steps by `flow`, or as many as there are.
+    fn some(self, more: usize, flow: Flow) -> Result<Self, Stop> {
+        let (order, rank, end) = (self.order, self.rank, self.steps.min(self.done + more));
+        let steps = self.done..end;
+        let run = self.run;
+        let (values, done) = run.succeed((order, rank), steps, flow, self.private, self.values)?;
+        let ran = done - self.done;
+        Ok(Stages {
+            values,
+            steps: if done < end { done } else { self.steps },
+            done,
+            rounds: self.rounds + flow.time(order, ran),
+            ..self
+        })
+    }
 }
 
 /// What the address of a value is a multiple of, as callbacks are promised.

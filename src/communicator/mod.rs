@@ -13,7 +13,7 @@ mod pool;
 mod service;
 
 pub use pool::{Need, Unit};
-pub use service::{Lists, Service};
+pub use service::{Lists, Run, Service};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +24,9 @@ use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
 use crate::plan::Order;
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
-use crate::select::{self, Call, Choice, MESSAGE_MAX, Merging, Operation, Reason, Settings};
+use crate::select::{
+    self, Call, Choice, MESSAGE_MAX, Merging, Operation, Reason, Settings, Succession,
+};
 
 /// Why a call is not (or no longer) ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +245,11 @@ impl State {
     /// How operands that grow are exchanged.
     pub fn merging(&self) -> Merging {
         select::merging(&self.settings)
+    }
+
+    /// How the values of `steps` successive broadcasts go that take up `bytes` bytes each.
+    pub fn succession(&self, steps: usize, bytes: usize) -> Succession {
+        select::succession(&self.settings, (self.size, steps), bytes)
     }
 
     /// The largest message of operands that grow, in bytes: between nodes that of the algorithms with one

@@ -1,13 +1,15 @@
 //! What serves the calls on one communicator: made once, reused by every call.
 
-use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Workspace};
+use std::ops::Range;
+
+use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Way, Workspace};
 use crate::mpi::{
     Buffer, Datatype, Error, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
     Private, Span, device,
 };
 use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
-use crate::select::{Pacing, Reason, Settings};
+use crate::select::{Pacing, Reason, Settings, Succession};
 use crate::transport::SendMode;
 
 use super::Stop;
@@ -200,8 +202,8 @@ impl Judgements {
 pub struct Run {
     /// How far rounds overlap.
     pub pacing: engine::Pacing,
-    /// Bytes of earlier values that a message to the next owner of successive broadcasts may carry.
-    carried: usize,
+    /// The most bytes in a message to the next owner of successive broadcasts, unless a value has more.
+    relayed: usize,
     workspace: Workspace,
 }
 
@@ -217,7 +219,7 @@ impl Run {
                     Pacing::Eager => engine::Synchronous::None,
                 },
             },
-            carried: usize::try_from(settings.carried).unwrap_or(usize::MAX),
+            relayed: usize::try_from(settings.relayed).unwrap_or(usize::MAX),
             workspace: Workspace::default(),
         }
     }
@@ -250,18 +252,24 @@ impl Run {
         }
     }
 
-    /// How values of `bytes` bytes with their headers flow. Large ones have few places, are not carried, and have
-    /// sends that wait for their receives.
-    pub fn flow(&self, bytes: usize) -> Flow {
+    /// How values of `bytes` bytes with their headers go `by` trees or from owner to owner. Large ones have sends that
+    /// wait for their receives, and along trees few places.
+    pub fn flow(&self, by: Succession, bytes: usize) -> Flow {
         let is_synchronous = match self.pacing.synchronous {
             Synchronous::Unpaced => bytes > EAGER_VALUE,
             Synchronous::All => true,
             Synchronous::None => false,
         };
-        let ahead = (VALUES / 2 / bytes.max(1)).clamp(1, AHEAD);
+        let bytes = bytes.max(1);
         Flow {
-            ahead,
-            carried: (self.carried / bytes.max(1)).min(ahead - 1),
+            way: match by {
+                Succession::Relay => Way::Relay {
+                    factor: 1 + (self.relayed / bytes).max(1),
+                },
+                Succession::Trees | Succession::Auto => Way::Trees {
+                    ahead: (VALUES / 2 / bytes).clamp(1, AHEAD),
+                },
+            },
             mode: if is_synchronous {
                 SendMode::Synchronous
             } else {
@@ -270,12 +278,12 @@ impl Run {
         }
     }
 
-    /// Runs `steps` successive broadcasts, from step `first` of the order of this process and the others on; returns
-    /// how many were run.
+    /// Runs the successive broadcasts `steps` of this process and the others; returns the step after the last that was
+    /// run.
     pub fn succeed<'a, M: Memory>(
         &self,
         (order, rank): (Order, usize),
-        (first, steps): (usize, usize),
+        steps: Range<usize>,
         flow: Flow,
         private: &'a Private,
         memory: M,
@@ -284,7 +292,7 @@ impl Run {
         PointToPoint<'a, M>: Steps<Error = Error>,
     {
         let mut transport = PointToPoint::new(private, Peers::From(0), memory);
-        let mut steps = Successive::new(order, rank, first, steps, flow, &mut transport);
+        let mut steps = Successive::new(order, rank, steps, flow, &mut transport);
         let result = steps.advance();
         let done = steps.done();
         match result {
@@ -297,7 +305,7 @@ impl Run {
     }
 }
 
-/// Steps whose receives are posted ahead, at most: enough for the values that are carried.
+/// Steps whose receives are posted ahead, at most.
 const AHEAD: usize = 16;
 /// Bytes of values that are in flight here, unless one or two values are more.
 const VALUES: usize = 1 << 20;

@@ -128,21 +128,6 @@ impl Faults {
     }
 }
 
-/// Where in a header there is room for a number of values, which is 0 in every header that is made here.
-const NUMBER: std::ops::Range<usize> = 12..16;
-
-/// The number that was put into a header.
-pub fn number(header: &[u8; HEADER]) -> usize {
-    let mut bytes = [0; 4];
-    bytes.copy_from_slice(&header[NUMBER]);
-    u32::from_le_bytes(bytes) as usize
-}
-
-/// Puts a number into a header.
-pub fn set_number(header: &mut [u8; HEADER], number: usize) {
-    header[NUMBER].copy_from_slice(&(number as u32).to_le_bytes());
-}
-
 fn encode(words: [u64; 2]) -> [u8; HEADER] {
     (u128::from(words[1]) << 64 | u128::from(words[0])).to_le_bytes()
 }

@@ -46,11 +46,15 @@ mod growing;
 mod ring;
 mod stores;
 mod successive;
+mod trees;
+mod turns;
 
-pub use faults::{Course, Fault, Faults, HEADER, number, set_number};
+pub use faults::{Course, Fault, Faults, HEADER};
 pub use growing::{Growth, Header, Links, Rules};
 pub use stores::{Limit, Outcome, Room, STORES, Stores, Stretch, Target, pairwise};
-pub use successive::{Flow, Steps, Successive};
+pub use successive::{Flow, Steps, Successive, Way};
+pub use trees::Trees;
+pub use turns::Turns;
 
 use accumulators::Accumulators;
 use ring::Ring;

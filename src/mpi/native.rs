@@ -235,7 +235,6 @@ natives! {
         *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
     );
     PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
-    PMPI_Waitany(c_int, *mut MPI_Request, *mut c_int, *mut MPI_Status);
 }
 
 macro_rules! constants {

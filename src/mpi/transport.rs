@@ -124,25 +124,6 @@ impl<'a, M: Memory> PointToPoint<'a, M> {
         }
     }
 
-    /// Waits for the receive in one of two slots, of which one is outstanding at least; returns its slot.
-    pub(super) fn wait_for_either(&mut self, slots: [usize; 2]) -> Result<usize, Error> {
-        let null = self.native.constants.request_null;
-        let mut requests = slots.map(|slot| self.receives[slot]);
-        let mut index: c_int = 0;
-        // SAFETY: two requests that this transport started, or MPI_REQUEST_NULL.
-        check(unsafe {
-            (self.native.functions.PMPI_Waitany)(
-                2,
-                requests.as_mut_ptr(),
-                &mut index,
-                ignored_status(),
-            )
-        })?;
-        let finished = if index == 0 { slots[0] } else { slots[1] };
-        self.receives[finished] = null;
-        Ok(finished)
-    }
-
     fn wait(&self, mut request: MPI_Request) -> Result<Progress, Error> {
         // SAFETY: a request that this transport started, or MPI_REQUEST_NULL.
         check(unsafe { (self.native.functions.PMPI_Wait)(&mut request, ignored_status()) })?;

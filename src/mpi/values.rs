@@ -1,18 +1,19 @@
-//! Memory of successive broadcasts: a ring of packed values, each behind a header, and the program's
+//! Memory of successive broadcasts: packed values, each behind a header, and the program's
 //! callbacks between them.
 //!
-//! What the stretches of the ring are for is the executor's to say (`engine/successive.rs`).
+//! What the stretches of it are for is the executors' to say (`engine/trees.rs`, `engine/turns.rs`).
 //!
 //! A callback gets the value where it is, if elements are packed as they are; else as elements in memory of their
 //! own, from and to which values are packed and unpacked.
 
 use std::ffi::{c_int, c_void};
+use std::time::{Duration, Instant};
 
 use super::datatype::copy_bytes;
 use super::packed::{Packed, Source};
 use super::transport::{Memory, PointToPoint, int};
 use super::{Buffer, Error, Private};
-use crate::engine::{Course, Faults, HEADER, Steps, number, set_number};
+use crate::engine::{Course, Faults, HEADER, Steps};
 use crate::transport::Place;
 
 /// A callback: gets the step, the value and the program's context; returns 0 or an error code.
@@ -60,11 +61,13 @@ pub struct Values<'a> {
     /// The memory of the elements of one value, where they are not packed as they are.
     pub elements: Option<Source>,
     /// Packed values behind headers, [`Values::stride`] apart.
-    pub ring: Buffer,
+    pub values: Buffer,
     /// The program's.
     pub callbacks: Callbacks,
     /// What has gone wrong.
     pub faults: Faults,
+    /// The time in callbacks until now.
+    pub in_callbacks: Duration,
     /// For packing.
     pub communicator: &'a Private,
 }
@@ -92,7 +95,8 @@ impl Values<'_> {
     fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
         let packed = self.packed(place);
         if self.faults.are_none() {
-            let code = self.callbacks.produce(step, self.elements(packed));
+            let (callbacks, elements) = (self.callbacks, self.elements(packed));
+            let code = self.timed(|| callbacks.produce(step, elements));
             self.faults.note(step, code);
         }
         let (header, course) = self.faults.own_header();
@@ -127,9 +131,17 @@ impl Values<'_> {
         if let Some(source) = &self.elements {
             source.unpack(self.count, packed, self.communicator)?;
         }
-        let code = self.callbacks.store(step, self.elements(packed));
+        let (callbacks, elements) = (self.callbacks, self.elements(packed));
+        let code = self.timed(|| callbacks.store(step, elements));
         self.faults.note(step, code);
         Ok(())
+    }
+
+    fn timed(&mut self, callback: impl FnOnce() -> i32) -> i32 {
+        let start = Instant::now();
+        let code = callback();
+        self.in_callbacks += start.elapsed();
+        code
     }
 }
 
@@ -142,7 +154,7 @@ impl Memory for Values<'_> {
         match place {
             Place::Result { offset, .. }
             | Place::Input { offset, .. }
-            | Place::Scratch { offset } => self.ring.offset(offset as isize),
+            | Place::Scratch { offset } => self.values.offset(offset as isize),
         }
     }
 }
@@ -158,16 +170,6 @@ impl Steps for PointToPoint<'_, Values<'_>> {
         Values::stride(self.memory.bytes)
     }
 
-    fn set_carried(&mut self, place: Place, values: usize) {
-        let mut header = self.memory.header(place);
-        set_number(&mut header, values);
-        self.memory.set_header(place, header);
-    }
-
-    fn carried(&self, place: Place) -> usize {
-        number(&self.memory.header(place))
-    }
-
     fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
         self.memory.produce(step, place)
     }
@@ -178,10 +180,6 @@ impl Steps for PointToPoint<'_, Values<'_>> {
 
     fn store(&mut self, step: usize, place: Place) -> Result<(), Error> {
         self.memory.store(step, place)
-    }
-
-    fn finish_either(&mut self, slots: [usize; 2]) -> Result<Option<usize>, Error> {
-        self.wait_for_either(slots).map(Some)
     }
 
     fn withdraw(&mut self) -> Result<(), Error> {
@@ -203,12 +201,6 @@ impl Steps for PointToPoint<'_, Packed<'_>> {
         self.memory.length(0)
     }
 
-    fn set_carried(&mut self, _place: Place, _values: usize) {}
-
-    fn carried(&self, _place: Place) -> usize {
-        0
-    }
-
     fn produce(&mut self, _step: usize, _place: Place) -> Result<Course, Error> {
         let length = self.memory.length(0);
         self.memory.about_to_send(0, 0, length)?;
@@ -225,10 +217,6 @@ impl Steps for PointToPoint<'_, Packed<'_>> {
         }
         let length = self.memory.length(0);
         self.memory.arrived(0, 0, length)
-    }
-
-    fn finish_either(&mut self, slots: [usize; 2]) -> Result<Option<usize>, Error> {
-        self.wait_for_either(slots).map(Some)
     }
 
     fn withdraw(&mut self) -> Result<(), Error> {

@@ -21,6 +21,7 @@
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
 //! | [`Exchange`], then [`Doubling`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
 //! | [`Order`] and [`Tree`], not a plan | successive broadcasts | Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 |
+//! | [`Relay`], not a plan | the same, small | our own |
 //! | [`Census`] | MPI_Allreduce, small | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
 //! | [`Census`], as [`Growing`] | circulant_allgather_merge, circulant_allreduce_v | there |
 //! | [`Dissemination`] | the same | there, Algorithm 1 |
@@ -38,6 +39,7 @@ mod gather;
 mod growing;
 mod intergroup;
 mod phases;
+mod relay;
 mod reversed;
 mod successive;
 
@@ -51,6 +53,7 @@ pub use doubling::{Doubling, Segments};
 pub use gather::{Gather, Scatter};
 pub use growing::{Content, Growing, Step};
 pub use intergroup::{Division, Exchange, Part, Parts, Stream, numbered_through};
+pub use relay::{Parcel, Relay};
 pub use reversed::Reversed;
 pub use successive::{Order, Tree};
 

@@ -27,6 +27,7 @@ pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use operation::Operation;
 pub use settings::{
     BcastOrder, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing, Settings,
+    Succession,
 };
 pub use variables::{Description, describe};
 
@@ -201,6 +202,36 @@ pub fn merging(settings: &Settings) -> Merging {
     match settings.merging {
         Merging::Auto => Merging::Circulant,
         chosen => chosen,
+    }
+}
+
+/// The largest value of successive broadcasts that may go from owner to owner without being asked for, in bytes:
+/// larger ones wait for ports, and not for messages.
+pub const RELAYED_VALUE: usize = 4 << 10;
+/// The most memory for such values.
+const RELAYED_MEMORY: usize = 16 << 20;
+/// Of how many steps for each process the two ways are compared.
+const COMPARED_STEPS: usize = 12;
+
+/// How values of successive broadcasts go that take up `bytes` bytes, with what goes before them; auto where that is to
+/// be measured. Where each process has few steps, that would not pay.
+pub fn succession(
+    settings: &Settings,
+    (processes, steps): (usize, usize),
+    bytes: usize,
+) -> Succession {
+    let memory = bytes.saturating_mul(2).saturating_mul(processes);
+    match settings.succession {
+        Succession::Relay if memory <= RELAYED_MEMORY => Succession::Relay,
+        Succession::Auto
+            if processes > 2
+                && bytes <= RELAYED_VALUE
+                && memory <= RELAYED_MEMORY
+                && steps / COMPARED_STEPS >= processes =>
+        {
+            Succession::Auto
+        }
+        _ => Succession::Trees,
     }
 }
 

@@ -54,8 +54,10 @@ pub struct Settings {
     pub communicators: usize,
     /// What is made of the roots of successive broadcasts.
     pub bcast_order: BcastOrder,
-    /// The most bytes of earlier values in a message to the next owner of successive broadcasts.
-    pub carried: u64,
+    /// How values of successive broadcasts go.
+    pub succession: Succession,
+    /// The most bytes in a message to the next owner of successive broadcasts, unless a value has more.
+    pub relayed: u64,
     /// Whether calls on inter-communicators may be ours.
     pub inter: bool,
     /// Whether it is asked of buffers if they are in the memory of a device.
@@ -128,6 +130,25 @@ impl Merging {
         Merging::Dissemination,
         Merging::Circulant,
     ];
+}
+
+/// How values of circulant_successive_bcast go.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(u64)]
+pub enum Succession {
+    /// As it is fastest: where both may be, that is measured.
+    #[default]
+    Auto,
+    /// Each along a tree of its own.
+    Trees,
+    /// From owner to owner, several in a message.
+    Relay,
+}
+
+impl Succession {
+    /// Every one, in the order of the discriminants.
+    pub(super) const ALL: [Succession; 3] =
+        [Succession::Auto, Succession::Trees, Succession::Relay];
 }
 
 /// How sends are kept in step with their receives.
@@ -207,7 +228,8 @@ impl Default for Settings {
             roots: 16,
             communicators: 32,
             bcast_order: BcastOrder::default(),
-            carried: 4 << 10,
+            succession: Succession::default(),
+            relayed: 1 << 10,
             inter: true,
             gpu: true,
             trace: false,

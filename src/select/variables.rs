@@ -4,7 +4,7 @@
 
 use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings};
+use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Succession};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -21,7 +21,7 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 24;
+const GENERAL_ROWS: usize = 25;
 const PIPELINED_ROWS: usize = 4;
 /// The operations that are not pipelined have one row each.
 const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
@@ -165,11 +165,18 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
     ),
     Variable::agreed(
-        "CIRCULANT_CARRIED",
+        "CIRCULANT_SUCCESSION",
+        Accepts::OneOf(&["auto", "trees", "relay"]),
+        "how circulant_successive_bcast sends values: each along a tree, or several at once from owner to owner; auto: small ones as it is measured to be faster",
+        |s| s.succession as u64,
+        |s, word| s.succession = Succession::ALL[word as usize],
+    ),
+    Variable::agreed(
+        "CIRCULANT_RELAYED",
         Accepts::Size(0..=1 << 20),
-        "most bytes of earlier values that successive broadcasts send to the next owner along with the latest",
-        |s| s.carried,
-        |s, word| s.carried = word,
+        "most bytes in a message to the next owner, where values go from owner to owner",
+        |s| s.relayed,
+        |s, word| s.relayed = word,
     ),
     Variable::agreed(
         "CIRCULANT_INTER",

@@ -1,12 +1,11 @@
 //! Successive broadcasts in memory, by the executor that runs them over MPI, with a clock.
 //!
 //! The clock is the paper's port model: a message takes one unit of time, in which it occupies its sender
-//! and its receiver; a process sends a value to all its children at once, and does not send and receive
-//! at the same time. The owner of step i starts at 2i or, if it has not got all values by then, when it has; whoever
-//! receives a value sends it on in the next unit. Where that would have a process do two things in one unit, it is
-//! counted as a conflict; nobody waits for the other to end, so there are none to be hidden. That is the paper's
-//! algorithm where no values are carried; where they are, whatever a process sees first in the simulation is
-//! taken, and the clock says nothing.
+//! and its receiver; a process sends to all its children at once, and does not send and receive
+//! at the same time. Along trees, the owner of step i starts at 2i or, if it has not got all values by then, when it has; whoever
+//! receives a value sends it on in the next unit. From owner to owner, who has all values of a turn sends in the next
+//! unit. Where that would have a process do two things in one unit, it is
+//! counted as a conflict; nobody waits for the other to end, so there are none to be hidden.
 //!
 //! As in the other simulations a message is read from its sender's memory only when the receiver finishes
 //! it, or has to wait for another. A value depends on all values before it in their order, as its owner has stored them.
@@ -15,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::{Failure, contribution};
-use crate::engine::{Course, Faults, Flow, HEADER, Steps, Successive, number, set_number};
+use crate::engine::{Course, Faults, Flow, HEADER, Steps, Successive, Way};
 use crate::plan::Order;
 use crate::transport::{Place, Progress, SendMode, Transport};
 
@@ -26,11 +25,11 @@ pub struct SuccessiveProblem {
     pub processes: usize,
     /// n.
     pub steps: usize,
-    /// What step 0 is to the order of the owners.
+    /// The number of the first.
     pub first: usize,
     /// Units of a value.
     pub length: usize,
-    /// How far a process may be ahead of its transfers.
+    /// How values go.
     pub flow: Flow,
     /// Callbacks that return an error.
     pub broken: Vec<Broken>,
@@ -62,6 +61,8 @@ pub struct Outcome {
     pub code: i32,
     /// Messages that each process sent.
     pub sent: Vec<usize>,
+    /// Values that each process sent.
+    pub values: Vec<usize>,
     /// Values that each process stored.
     pub stored: Vec<usize>,
 }
@@ -71,7 +72,7 @@ pub struct Outcome {
 /// # Errors
 /// See [`Failure`]. [`Failure::Wrong`] is a value that is not the serial computation's, or not the next.
 pub fn simulate_successive(problem: &SuccessiveProblem) -> Result<Outcome, Failure> {
-    let values = serial(problem.steps, problem.length);
+    let values = serial(problem);
     let network = RefCell::new(Network::new(problem.processes));
     let order = Order::new(problem.processes);
     let mut ranks: Vec<_> = (0..problem.processes)
@@ -81,12 +82,15 @@ pub fn simulate_successive(problem: &SuccessiveProblem) -> Result<Outcome, Failu
         .iter_mut()
         .enumerate()
         .map(|(rank, transport)| {
-            let (first, steps) = (problem.first, problem.steps);
-            Successive::new(order, rank, first, steps, problem.flow, transport)
+            let steps = problem.first..problem.first + problem.steps;
+            Successive::new(order, rank, steps, problem.flow, transport)
         })
         .collect();
     run(&mut engines, &network)?;
-    let steps: Vec<_> = engines.iter().map(Successive::done).collect();
+    let steps: Vec<_> = engines
+        .iter()
+        .map(|engine| engine.done() - problem.first)
+        .collect();
     drop(engines);
     outcome(&ranks, &steps, &network)
 }
@@ -127,16 +131,19 @@ fn outcome(
         steps: steps.first().copied().unwrap_or(0),
         code: Faults::agreed(ranks.iter().map(|rank| rank.faults.words())),
         sent: ranks.iter().map(|rank| rank.sent).collect(),
+        values: ranks.iter().map(|rank| rank.values_sent).collect(),
         stored: ranks.iter().map(|rank| rank.stored).collect(),
     })
 }
 
 /// The values of a serial computation: each unit of a value depends on all values before.
-fn serial(steps: usize, length: usize) -> Vec<u64> {
+fn serial(problem: &SuccessiveProblem) -> Vec<u64> {
     let mut past = 0;
-    let mut values = Vec::with_capacity(steps * length);
-    for step in 0..steps {
-        let value: Vec<_> = (0..length).map(|unit| computed(past, step, unit)).collect();
+    let mut values = Vec::with_capacity(problem.steps * problem.length);
+    for step in problem.first..problem.first + problem.steps {
+        let value: Vec<_> = (0..problem.length)
+            .map(|unit| computed(past, step, unit))
+            .collect();
         past = value.iter().fold(past, |past, &unit| with(past, unit));
         values.extend(value);
     }
@@ -237,6 +244,7 @@ struct Rank<'a> {
     past: u64,
     stored: usize,
     sent: usize,
+    values_sent: usize,
     /// When the current value may be sent on, and whether that unit of time is taken.
     now: usize,
     sends: bool,
@@ -254,7 +262,7 @@ impl<'a> Rank<'a> {
         values: &'a [u64],
         network: &'a RefCell<Network>,
     ) -> Self {
-        let units = problem.flow.stretches() * (HEADER_UNITS + problem.length);
+        let units = problem.flow.stretches(problem.processes) * (HEADER_UNITS + problem.length);
         network.borrow_mut().memories[rank] = vec![super::NOTHING; units];
         Rank {
             problem,
@@ -266,6 +274,7 @@ impl<'a> Rank<'a> {
             past: 0,
             stored: 0,
             sent: 0,
+            values_sent: 0,
             now: 0,
             sends: false,
             end: 0,
@@ -293,7 +302,7 @@ impl<'a> Rank<'a> {
         let Some(flight) = network.inboxes[self.rank].from(from).remove(earlier) else {
             return Ok(());
         };
-        // A message to the next owner may carry fewer values than there is room for.
+        // From owner to owner, there may be fewer values than there is room for.
         if flight.length > length || flight.length < self.length(0) {
             return Err(Failure::Length {
                 rank: self.rank,
@@ -374,16 +383,6 @@ impl Steps for Rank<'_> {
         self.length(0)
     }
 
-    fn set_carried(&mut self, place: Place, values: usize) {
-        let mut header = self.header(offset_of(place));
-        set_number(&mut header, values);
-        self.set_header(offset_of(place), header);
-    }
-
-    fn carried(&self, place: Place) -> usize {
-        number(&self.header(offset_of(place)))
-    }
-
     fn produce(&mut self, step: usize, place: Place) -> Result<Course, Failure> {
         let offset = offset_of(place);
         if self.faults.are_none() {
@@ -396,7 +395,11 @@ impl Steps for Rank<'_> {
         for (unit, word) in value.iter_mut().enumerate() {
             *word = computed(self.past, step, unit);
         }
-        self.now = self.end.max(2 * step);
+        let earliest = match self.problem.flow.way {
+            Way::Trees { .. } => 2 * (step - self.problem.first),
+            Way::Relay { .. } => 0,
+        };
+        self.now = self.end.max(earliest);
         self.sends = false;
         Ok(course)
     }
@@ -411,11 +414,18 @@ impl Steps for Rank<'_> {
         if !self.faults.are_none() {
             return Ok(());
         }
+        if step != self.problem.first + self.stored {
+            return Err(Failure::Wrong {
+                rank: self.rank,
+                message: step,
+                unit: 0,
+            });
+        }
         let start = offset_of(place) + HEADER_UNITS;
         let length = self.problem.length;
         for unit in 0..length {
             let found = self.network.borrow().memories[self.rank][start + unit];
-            if step != self.stored || found != self.values[step * length + unit] {
+            if found != self.values[self.stored * length + unit] {
                 return Err(Failure::Wrong {
                     rank: self.rank,
                     message: step,
@@ -427,15 +437,6 @@ impl Steps for Rank<'_> {
         self.stored += 1;
         self.faults.note(step, self.broken(step, false));
         Ok(())
-    }
-
-    fn finish_either(&mut self, slots: [usize; 2]) -> Result<Option<usize>, Failure> {
-        for slot in slots {
-            if self.finish_receive(slot)? == Progress::Ready {
-                return Ok(Some(slot));
-            }
-        }
-        Ok(None)
     }
 
     fn withdraw(&mut self) -> Result<(), Failure> {
@@ -471,6 +472,7 @@ impl Transport for Rank<'_> {
             self.occupy(self.now);
         }
         self.sent += 1;
+        self.values_sent += length / self.stride();
         let mut network = self.network.borrow_mut();
         network.unfinished[self.rank] |= 1 << slot;
         network.inboxes[to].from(self.rank).push_back(Flight {

@@ -3,12 +3,14 @@
  * as its owner has stored them, and every process compares what it stores with a serial computation.
  *
  *   successive            communicators, steps, sizes and datatypes of many kinds; callbacks that use MPI
+ *   successive alone      the same, but for callbacks that wait for those of others
  *   successive faults     callbacks that return errors
  *   successive arguments  wrong arguments
  *   successive memory     values that there is no memory for
  *   successive roots      MPI_Bcast with roots that follow each other now and then (CIRCULANT_BCAST_ORDER)
  *   successive threads    on two communicators at once
  *   successive many N     N tiny steps
+ *   successive slow N     N steps that take long to store
  *
  * Prints how many calls circulant could serve.
  */
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../../include/circulant.h"
 #include "check.h"
@@ -212,6 +215,8 @@ static void owners(MPI_Comm comm) {
     }
 }
 
+static bool callbacks_wait = true;
+
 /* On the communicator itself, with everything that a receive can be open to; and others' collectives. */
 static MPI_Comm beside;
 
@@ -231,12 +236,18 @@ static void nest(struct task *t, int step) {
     }
 }
 
+static void dawdle(struct task *t, int step) {
+    (void)t;
+    (void)step;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
 static void everything(MPI_Comm comm, const char *name) {
     int size;
     MPI_Comm_size(comm, &size);
     check_case("%s: owners", name);
     owners(comm);
-    const int steps[] = {0, 1, 2, size - 1, size, size + 1, 3 * size + 2, 100};
+    const int steps[] = {0, 1, 2, size - 1, size, size + 1, 3 * size + 2, 100, 13 * size};
     const int counts[] = {1, 0, 7, 300, 2000};
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -256,6 +267,9 @@ static void everything(MPI_Comm comm, const char *name) {
         check_case("%s: turn %d", name, turn);
         struct task t = task_on(comm, turn % 7, 3, turn % LAYOUTS);
         complete(&t);
+    }
+    if (!callbacks_wait) {
+        return;
     }
     MPI_Comm_dup(comm, &beside);
     check_case("%s: with messages in callbacks", name);
@@ -478,9 +492,11 @@ int main(int argc, char **argv) {
     } else if (argc > 2) {
         check_case("%s steps", argv[2]);
         struct task t = task_on(MPI_COMM_WORLD, atoi(argv[2]), 1, PLAIN);
+        t.inside = strcmp(what, "slow") == 0 ? dawdle : NULL;
         complete(&t);
     } else {
         MPI_Comm backwards, part;
+        callbacks_wait = strcmp(what, "alone") != 0;
         everything(MPI_COMM_WORLD, "world");
         MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &backwards);
         everything(backwards, "backwards");

@@ -58,6 +58,51 @@ def test_variant(mpi, report, processes, variant):
     expect(run, processes, "circulant")
 
 
+@pytest.mark.parametrize("relayed", ["0", "600", "1M"])
+@pytest.mark.parametrize("what", ["alone", "faults"])
+@pytest.mark.parametrize("processes", [2, 3, 5, 8])
+def test_relay(mpi, report, processes, what, relayed):
+    """From owner to owner, in messages of one value to the next or of up to all."""
+    settings = {"SUCCESSION": "relay", "RELAYED": relayed}
+    run = mpi.preloaded(processes, [mpi.program("successive"), what], report, settings, timeout=300)
+    expect(run, processes, "circulant")
+
+
+def along_trees(processes, *steps):
+    """Units of time in the port model."""
+    return sum(2 * (n - 1) + processes.bit_length() - 1 for n in steps)
+
+
+def by_relay(processes, *steps):
+    """The same with skips 1, 2, 4, ...: the last value takes a message for each bit of the distance."""
+    return sum(n - 1 + max(distance.bit_count() for distance in range(processes)) for n in steps)
+
+
+@pytest.mark.parametrize("processes", [3, 4, 5])
+def test_both_ways(mpi, report, processes):
+    """By default both ways are taken for 2p steps each, and then that which was faster; few steps, large values and
+    those that take long to store go along trees."""
+    steps = 12 * processes
+    start = [processes, processes]
+    left = steps - 4 * processes
+    trees, relay = along_trees(processes, *start), by_relay(processes, *start)
+    only_trees = {along_trees(processes, *start, steps - 2 * processes)}
+    # Beside other work any callback may take long.
+    either = {trees + relay + along_trees(processes, left), trees + relay + by_relay(processes, left), *only_trees}
+    cases = [
+        ("many", steps, {"RELAYED": 0}, either),
+        ("many", steps - 1, {}, {along_trees(processes, steps - 1)}),
+        ("slow", steps, {}, only_trees),
+        ("many", steps, {"SUCCESSION": "trees"}, {along_trees(processes, steps)}),
+        ("many", steps, {"SUCCESSION": "relay", "RELAYED": 0}, {by_relay(processes, steps)}),
+    ]
+    for what, count, settings, rounds in cases:
+        run = mpi.preloaded(processes, [mpi.program("successive"), what, count], report, settings)
+        expect(run, processes, "circulant")
+        (row,) = [row for row in run.rows() if row["operation"] == "successive_bcast"]
+        assert row["blocks"] == count and row["rounds"] in rounds, (what, row, rounds)
+
+
 @pytest.mark.parametrize("settings, reason", NATIVE)
 @pytest.mark.parametrize("what", ["all", "faults", "arguments"])
 @pytest.mark.parametrize("processes", [4, 5])
