@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use super::sys::MPI_Op;
 
+use super::communicator::judge;
 use super::native::{NumberKind, UNSET, native};
 use super::{Buffer, Datatype, Private, SUCCESS, check};
 
@@ -22,10 +23,38 @@ impl Operator {
 
     /// Whether operands may be exchanged. None where MPI does not know the operator.
     pub fn is_commutative(self) -> Option<bool> {
+        if self.is_predefined() {
+            return Some(true);
+        }
+        if !self.is_known() {
+            return None;
+        }
         let mut flag: c_int = 0;
         // SAFETY: writes one integer.
         check(unsafe { (native().functions.PMPI_Op_commutative)(self.0, &mut flag) }).ok()?;
         Some(flag != 0)
+    }
+
+    /// Whether MPI takes this for an operator of the program's: asks it to reduce nothing, on a communicator of ours,
+    /// which the program's error handlers do not hear of.
+    fn is_known(self) -> bool {
+        let Some(judge) = judge() else {
+            return true;
+        };
+        let (input, mut output) = (0u8, 0u8);
+        // SAFETY: no element is read or written.
+        let code = unsafe {
+            (native().functions.PMPI_Reduce)(
+                (&raw const input).cast(),
+                (&raw mut output).cast(),
+                0,
+                native().constants.byte,
+                self.0,
+                0,
+                judge.handle(),
+            )
+        };
+        code == SUCCESS
     }
 
     /// Whether it is one of MPI's own, which are defined on certain predefined datatypes only.

@@ -150,6 +150,7 @@ static void no_handles(MPI_Comm comm) {
     EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, no_op, comm));
     EXPECT_ERROR(MPI_Allreduce(data, out, 1000, no_type, MPI_SUM, comm));
     EXPECT_ERROR(MPI_Bcast(data, 1000, (MPI_Datatype)12345, 0, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, (MPI_Op)12345, comm));
 #endif
     check(handled == before, "%d errors were raised on MPI_COMM_WORLD", handled - before);
     free(data);
