@@ -91,15 +91,15 @@ fn run(
     };
     let scratch = pool.reserve(private, need)?;
     let (mut apart, mut faults) = (Scratch::default(), Faults::new(*rank));
-    let elements_apart = (!contiguous).then(|| Source {
+    let source = Source {
         elements: one_value(&mut apart, datatype, elements, &mut faults),
         datatype,
-        contiguous: false,
-    });
+        contiguous,
+    };
     let values = Values {
         bytes,
         count: elements,
-        elements: elements_apart,
+        elements: source,
         values: scratch,
         callbacks: call.callbacks,
         faults,
@@ -198,8 +198,12 @@ impl Stages<'_> {
         let (values, done) = run.succeed((order, rank), steps, flow, self.private, self.values)?;
         let ran = done - self.done;
         Ok(Stages {
+            steps: if values.faults.have_ended() {
+                done
+            } else {
+                self.steps
+            },
             values,
-            steps: if done < end { done } else { self.steps },
             done,
             rounds: self.rounds + flow.time(order, ran),
             ..self

@@ -7,7 +7,7 @@
 //!
 //! - all processes go through the same steps, and no message is left: which step is the last is said
 //!   by its owner's message alone, which reaches all, and a process sends nothing of later steps before it has seen it;
-//! - the operation ends at most p steps after a fault, and in most cases a few.
+//! - the operation ends at most p steps after a fault, along trees in most cases a few.
 //!
 //! Faults of which the last messages said nothing (those in the last stores, above all) are found in an
 //! agreement at the end. The first fault counts: that of the least step, then of the least rank.
@@ -59,12 +59,23 @@ impl Fault {
 pub struct Faults {
     rank: usize,
     first: Option<Fault>,
+    /// Whether a step was the last for all.
+    ended: bool,
 }
 
 impl Faults {
     /// Of process `rank`, which knows of none.
     pub fn new(rank: usize) -> Faults {
-        Faults { rank, first: None }
+        Faults {
+            rank,
+            first: None,
+            ended: false,
+        }
+    }
+
+    /// Whether a step was the last for all processes: all that have gone through it know.
+    pub fn have_ended(&self) -> bool {
+        self.ended
     }
 
     /// Whether it knows of none: then callbacks are called.
@@ -101,10 +112,11 @@ impl Faults {
     }
 
     /// The header of a step that this process owns.
-    pub fn own_header(&self) -> ([u8; HEADER], Course) {
+    pub fn own_header(&mut self) -> ([u8; HEADER], Course) {
         match self.first {
             None => (encode([NONE, 0]), Course::GoesOn),
             Some(_) => {
+                self.ended = true;
                 let [key, code] = self.words();
                 (encode([key | LAST, code]), Course::Ends)
             }
@@ -115,6 +127,7 @@ impl Faults {
     pub fn merge(&mut self, header: [u8; HEADER]) -> ([u8; HEADER], Course) {
         let [word, code] = decode(header);
         let course = if word != NONE && word & LAST != 0 {
+            self.ended = true;
             Course::Ends
         } else {
             Course::GoesOn

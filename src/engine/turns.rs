@@ -17,10 +17,12 @@
 //!
 //! **No deadlock.** Turn v waits for messages of turns before it; and where sends wait for their receives, for those to be
 //! posted, which the receiver does at the end of its turn v + s[k] - p, before v, or at the start. So whatever waits, waits for
-//! an earlier turn, and the earliest for none.
+//! an earlier turn, and the earliest for none. Who has come to the start waits for nobody who has not: where steps before
+//! these went along trees, nobody is waited for there who has left them.
 //!
 //! **Order.** Each receive has a known source, two turns of the same two processes are the same skip apart, and messages
-//! between two processes keep their order, so one tag suffices.
+//! between two processes keep their order, so one tag suffices; also where other steps went along trees before, since nobody
+//! leaves those with a receive or a send outstanding.
 //!
 //! **The end.** A fault (`faults.rs`) makes a step the last, which those learn that receive its value. All that come later are
 //! given the values up to there only, and a message that has none is not sent: its receive, which was posted in

@@ -3,8 +3,9 @@
 //!
 //! What the stretches of it are for is the executors' to say (`engine/trees.rs`, `engine/turns.rs`).
 //!
-//! A callback gets the value where it is, if elements are packed as they are; else as elements in memory of their
-//! own, from and to which values are packed and unpacked.
+//! A value that is stored is given to the callback as elements in memory of its own, since it may still be on its way to
+//! others, and the program may write there. One that is produced is made where it is sent from, if elements are
+//! packed as they are; else in that memory, too, and packed.
 
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
@@ -58,8 +59,8 @@ pub struct Values<'a> {
     pub bytes: usize,
     /// How many elements those are.
     pub count: usize,
-    /// The memory of the elements of one value, where they are not packed as they are.
-    pub elements: Option<Source>,
+    /// The memory of the elements of one value.
+    pub elements: Source,
     /// Packed values behind headers, [`Values::stride`] apart.
     pub values: Buffer,
     /// The program's.
@@ -80,14 +81,6 @@ impl Values<'_> {
         both.checked_next_multiple_of(LINE).unwrap_or(usize::MAX)
     }
 
-    /// Where a callback finds the value at `place`.
-    fn elements(&self, packed: Buffer) -> Buffer {
-        match &self.elements {
-            None => packed,
-            Some(source) => source.elements,
-        }
-    }
-
     fn packed(&self, place: Place) -> Buffer {
         self.address(place).offset(HEADER as isize)
     }
@@ -95,14 +88,20 @@ impl Values<'_> {
     fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
         let packed = self.packed(place);
         if self.faults.are_none() {
-            let (callbacks, elements) = (self.callbacks, self.elements(packed));
-            let code = self.timed(|| callbacks.produce(step, elements));
+            let (callbacks, source) = (self.callbacks, self.elements);
+            let made = if source.contiguous {
+                packed
+            } else {
+                source.elements
+            };
+            let code = self.timed(|| callbacks.produce(step, made));
             self.faults.note(step, code);
         }
         let (header, course) = self.faults.own_header();
         self.set_header(place, header);
-        if let (Course::GoesOn, Some(source)) = (course, &self.elements) {
-            source.pack(0, self.count, packed, self.communicator)?;
+        if course == Course::GoesOn && !self.elements.contiguous {
+            self.elements
+                .pack(0, self.count, packed, self.communicator)?;
         }
         Ok(course)
     }
@@ -127,12 +126,9 @@ impl Values<'_> {
         if !self.faults.are_none() {
             return Ok(());
         }
-        let packed = self.packed(place);
-        if let Some(source) = &self.elements {
-            source.unpack(self.count, packed, self.communicator)?;
-        }
-        let (callbacks, elements) = (self.callbacks, self.elements(packed));
-        let code = self.timed(|| callbacks.store(step, elements));
+        let (callbacks, source, packed) = (self.callbacks, self.elements, self.packed(place));
+        source.unpack(self.count, packed, self.communicator)?;
+        let code = self.timed(|| callbacks.store(step, source.elements));
         self.faults.note(step, code);
         Ok(())
     }

@@ -23,8 +23,9 @@
 //! p - 1 values. In the paper's port model, in which a process sends to all its children at once and a message takes
 //! one unit, turn v sends at time v: it receives at v - s[k], all different and before v, so that there are no
 //! conflicts, and the chain from owner to owner advances by one step a unit, where trees need two. After step
-//! n - 1 the last value needs one unit a hop on the way to the last turns, each of which takes the largest skip that fits: n - 1 +
-//! [`Relay::hops`] of the distance p - 1, which is the greatest.
+//! n - 1 the last value needs one unit a hop on the way to the last turns, the last hop of each over the largest skip
+//! that fits: n - 1 + the most [`Relay::hops`] of the distances 1, ..., p - 1. That is at most floor(log2 p) with skips that double,
+//! and less than q times their factor with others.
 //!
 //! Where ports are slow, a step takes longer: the last message of turn v ends s[q] - 1 values after it, and is waited for s[q-1]
 //! steps later; so with skips that grow by a factor of r a step takes the time of r values at the port. So do the stores: a message of

@@ -206,28 +206,28 @@ pub fn merging(settings: &Settings) -> Merging {
 }
 
 /// The largest value of successive broadcasts that may go from owner to owner without being asked for, in bytes:
-/// larger ones wait for ports, and not for messages.
-pub const RELAYED_VALUE: usize = 4 << 10;
-/// The most memory for such values.
-const RELAYED_MEMORY: usize = 16 << 20;
+/// larger ones wait for ports, and not for messages. 4 KiB and what goes before them.
+const RELAYED_VALUE: usize = (4 << 10) + 64;
+/// The most memory for values that go so, in bytes.
+const RELAYED_MEMORY: u64 = 16 << 20;
 /// Of how many steps for each process the two ways are compared.
 const COMPARED_STEPS: usize = 12;
 
 /// How values of successive broadcasts go that take up `bytes` bytes, with what goes before them; auto where that is to
-/// be measured. Where each process has few steps, that would not pay.
+/// be measured. Where each process has few steps, that would not pay; and two processes send as much either way.
 pub fn succession(
     settings: &Settings,
     (processes, steps): (usize, usize),
     bytes: usize,
 ) -> Succession {
-    let memory = bytes.saturating_mul(2).saturating_mul(processes);
+    let memory = bytes.saturating_mul(2).saturating_mul(processes) as u64;
+    if memory > RELAYED_MEMORY.min(settings.scratch_max) {
+        return Succession::Trees;
+    }
     match settings.succession {
-        Succession::Relay if memory <= RELAYED_MEMORY => Succession::Relay,
+        Succession::Relay => Succession::Relay,
         Succession::Auto
-            if processes > 2
-                && bytes <= RELAYED_VALUE
-                && memory <= RELAYED_MEMORY
-                && steps / COMPARED_STEPS >= processes =>
+            if processes > 2 && bytes <= RELAYED_VALUE && steps / COMPARED_STEPS >= processes =>
         {
             Succession::Auto
         }

@@ -174,7 +174,7 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
     Variable::agreed(
         "CIRCULANT_RELAYED",
         Accepts::Size(0..=1 << 20),
-        "most bytes in a message to the next owner, where values go from owner to owner",
+        "most bytes in a message to the next owner, where values go from owner to owner, unless one value has more",
         |s| s.relayed,
         |s, word| s.relayed = word,
     ),

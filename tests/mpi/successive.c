@@ -146,7 +146,7 @@ static int produce(int step, void *buffer, void *context) {
 
 static int store(int step, void *buffer, void *context) {
     struct task *t = context;
-    const int *ints = buffer;
+    int *ints = buffer;
     int wrong = 0;
     check((uintptr_t)buffer % 16 == 0, "store(%d) at %p", step, buffer);
     check(step == t->stored, "store(%d) after %d stores", step, t->stored);
@@ -163,6 +163,10 @@ static int store(int step, void *buffer, void *context) {
     }
     t->past = t->ints > 0 ? past : with(past, step);
     t->stored++;
+    /* What is written here is nobody's business. */
+    for (int i = 0; i < t->ints; i++) {
+        ints[place(t, i)] = -step;
+    }
     if (t->inside != NULL) {
         t->inside(t, step);
     }
