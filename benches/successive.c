@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         /* The first makes connections and is not counted. */
         for (int repetition = 0; repetition <= repetitions; repetition++)
             for (int variant = 0; variant < VARIANTS; variant++) {
-                double seconds = timed(repetition ? steps : 2 * ranks, owners, (enum variant)variant, buffer);
+                double seconds = timed(repetition ? steps : 12 * ranks, owners, (enum variant)variant, buffer);
                 if (rank == 0 && repetition > 0)
                     printf("%d,%d,%d,\"%s\",%d,%.6f\n", ranks, steps, words * 8, names[variant], repetition, seconds);
             }

@@ -150,34 +150,32 @@ impl Stages<'_> {
         stages.some(left, flow)
     }
 
-    /// Runs some steps by trees and, unless callbacks take long, some by relay. Returns what took less time, the same on
-    /// all processes.
+    /// Runs some steps by trees and, unless callbacks take long, some by relay. Returns what is faster: relay, if it took
+    /// less time on all processes.
     ///
     /// Where storing takes long, it is better spread over all steps, as trees do; and callbacks that wait for
     /// those of other processes, as a relay's must not, take longer than a message.
     fn faster(self, trees: Flow, relay: Flow) -> Result<(Self, Flow), Stop> {
         let (stages, by_trees, in_callbacks) = self.timed(trees)?;
         let are_short = CALLBACKS_SHARE * in_callbacks <= by_trees;
-        if stages.is_over() || !stages.private.communicator().all_agree(are_short)? {
+        if stages.is_over() || !stages.agrees(are_short)? {
             return Ok((stages, trees));
         }
         let (stages, by_relay, _) = stages.timed(relay)?;
         if stages.is_over() {
             return Ok((stages, trees));
         }
-        let is_relay = stages.slowest(by_relay)? < stages.slowest(by_trees)?;
+        let is_relay = stages.agrees(by_relay < by_trees)?;
         Ok((stages, if is_relay { relay } else { trees }))
+    }
+
+    /// Whether all processes say so. Collective.
+    fn agrees(&self, here: bool) -> Result<bool, Error> {
+        self.private.communicator().all_agree(here)
     }
 
     fn is_over(&self) -> bool {
         self.done == self.steps
-    }
-
-    /// The longest of all processes' times, in nanoseconds. Collective.
-    fn slowest(&self, time: Duration) -> Result<u64, Error> {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let all = self.private.communicator().gather_all(nanoseconds)?;
-        Ok(all.into_iter().max().unwrap_or(0))
     }
 
     /// How long p steps take on this process, and in them its callbacks; after p that may have connections to make.
