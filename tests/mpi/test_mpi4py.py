@@ -11,8 +11,8 @@ import pytest
 
 from launch import OPERATIONS
 
-# More take minutes on Debian's MPICH, which polls.
-PROCESSES = {"mpich-4.0.2": [1, 2, 3]}
+# More take minutes on two processors; the whole suite is run with more, on demand.
+PROCESSES = {"mpich-4.0.2": [1, 2, 3], "openmpi-4.1.4": [1, 2, 3]}
 MODULES = ["test_cco_buf", "test_cco_vec", "test_cco_obj", "test_cco_nb_buf", "test_cco_nb_vec"]
 MODULES += ["test_cco_buf_inter", "test_cco_vec_inter", "test_cco_obj_inter"]
 # With FORCE=1, what may still go native; "arguments" are those that the suite gets wrong on purpose.
