@@ -129,9 +129,10 @@ int circulant_allreduce_v(const void *sendbuf,
  On the owner of step i, produce(i, buffer, context) is called to fill the buffer, once the values 0, ..., i - 1 have
  been stored there. On every process, the owner too, store(i, buffer, context) is called in the order of
  the steps. The buffer is circulant's, laid out as datatype says, aligned to 16 bytes, and good until the callback
- returns; what store writes there goes nowhere. Callbacks run in the calling thread, while later values are on their way. They may call MPI: messages on
- any communicator, collectives on others than comm; but they must not wait for callbacks of other processes on comm, which may
- be p steps behind or ahead. (With CIRCULANT_SUCCESSION=trees they may wait for those of the same step.)
+ returns; what store writes there goes nowhere. Callbacks run in the calling thread, while later values are on their
+ way. They may call MPI: messages on any communicator, collectives on others than comm; but they must not wait for
+ callbacks of other processes on comm, which may be p steps behind or ahead. (With CIRCULANT_SUCCESSION=trees they may
+ wait for those of the same step.)
 
  Collective. n, count and the type signature must be the same on all processes.
 

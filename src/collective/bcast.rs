@@ -12,7 +12,7 @@ use crate::mpi::{
 use crate::plan::{Broadcast, Plan, Schedules};
 use crate::report::Work;
 use crate::schedule::Skips;
-use crate::select::{Call, Operation, Reason, Succession};
+use crate::select::{Call, Operation, Reason};
 
 /// The arguments.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ fn bcast_in_succession(
         // Sends are paced as those of small values: they are few, and each process is soon the root.
         let flow = Flow {
             way: Way::Trees { ahead: 1 },
-            ..run.flow(Succession::Trees, 0)
+            mode: run.mode(0),
         };
         let step = order.place(root);
         let (mut memory, _) = run.succeed((order, *rank), step..step + 1, flow, private, memory)?;

@@ -74,7 +74,7 @@ fn run(
         ..
     } = service;
     let stride = Values::stride(bytes);
-    let flows = [Succession::Trees, Succession::Relay].map(|by| run.flow(by, stride));
+    let flows = [run.trees(stride), run.relay(stride)];
     let stretches = flows.map(|flow| flow.stretches(order.processes()));
     let stretches = match by {
         Succession::Trees => stretches[0],

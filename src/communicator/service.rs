@@ -9,7 +9,7 @@ use crate::mpi::{
 };
 use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
-use crate::select::{Pacing, Reason, Settings, Succession};
+use crate::select::{Pacing, Reason, Settings};
 use crate::transport::SendMode;
 
 use super::Stop;
@@ -252,29 +252,35 @@ impl Run {
         }
     }
 
-    /// How values of `bytes` bytes with their headers go `by` trees or from owner to owner. Large ones have sends that
-    /// wait for their receives, and along trees few places.
-    pub fn flow(&self, by: Succession, bytes: usize) -> Flow {
+    /// How values of `bytes` bytes with their headers go along trees: large ones with few places.
+    pub fn trees(&self, bytes: usize) -> Flow {
+        let ahead = (VALUES / 2 / bytes.max(1)).clamp(1, AHEAD);
+        Flow {
+            way: Way::Trees { ahead },
+            mode: self.mode(bytes),
+        }
+    }
+
+    /// The same from owner to owner.
+    pub fn relay(&self, bytes: usize) -> Flow {
+        let factor = 1 + (self.relayed / bytes.max(1)).max(1);
+        Flow {
+            way: Way::Relay { factor },
+            mode: self.mode(bytes),
+        }
+    }
+
+    /// How values of `bytes` bytes are sent: large ones wait for their receives.
+    pub fn mode(&self, bytes: usize) -> SendMode {
         let is_synchronous = match self.pacing.synchronous {
             Synchronous::Unpaced => bytes > EAGER_VALUE,
             Synchronous::All => true,
             Synchronous::None => false,
         };
-        let bytes = bytes.max(1);
-        Flow {
-            way: match by {
-                Succession::Relay => Way::Relay {
-                    factor: 1 + (self.relayed / bytes).max(1),
-                },
-                Succession::Trees | Succession::Auto => Way::Trees {
-                    ahead: (VALUES / 2 / bytes).clamp(1, AHEAD),
-                },
-            },
-            mode: if is_synchronous {
-                SendMode::Synchronous
-            } else {
-                SendMode::Standard
-            },
+        if is_synchronous {
+            SendMode::Synchronous
+        } else {
+            SendMode::Standard
         }
     }
 

@@ -38,14 +38,13 @@ use crate::transport::{Place, Progress, SendMode};
 /// Successive broadcasts from owner to owner, in progress on one process.
 pub struct Turns<'a, T> {
     relay: Relay,
-    processes: usize,
     mode: SendMode,
     transport: &'a mut T,
     /// The steps of this run; fewer once it is known to end early.
     steps: Range<usize>,
-    /// The current turn, and the number of those before.
+    /// The current turn, and which half of the memory it has.
     turn: usize,
-    turns: usize,
+    half: usize,
     stage: Stage,
     /// Steps up to here are done.
     done: usize,
@@ -83,8 +82,7 @@ impl<'a, T: Steps> Turns<'a, T> {
     ) -> Self {
         Turns {
             turn: relay.turn(rank, steps.start),
-            turns: 0,
-            processes: relay.processes(),
+            half: 0,
             relay,
             mode,
             transport,
@@ -166,7 +164,7 @@ impl<'a, T: Steps> Turns<'a, T> {
 
     /// With all values before the turn stored: produces its value, and sends what others lack.
     fn take_turn(&mut self) -> Result<Progress, T::Error> {
-        if self.finish_sends((self.turns + 1) % 2)? == Progress::Pending {
+        if self.finish_sends(1 - self.half)? == Progress::Pending {
             return Ok(Progress::Pending);
         }
         let (step, place) = (self.turn, self.place(self.turn));
@@ -180,8 +178,8 @@ impl<'a, T: Steps> Turns<'a, T> {
             self.done = step + 1;
         }
         if step + 1 < self.steps.end {
-            self.turn += self.processes;
-            self.turns += 1;
+            self.turn += self.relay.processes();
+            self.half = 1 - self.half;
             self.post_receives()?;
         } else {
             self.stage = Stage::Over;
@@ -195,7 +193,7 @@ impl<'a, T: Steps> Turns<'a, T> {
                 let (place, length) = self.extent(&steps);
                 self.transport
                     .start_send(self.slot(k), peer, place, length, self.mode)?;
-                self.sends[self.turns % 2] |= 1 << k;
+                self.sends[self.half] |= 1 << k;
             }
         }
         Ok(())
@@ -221,14 +219,13 @@ impl<'a, T: Steps> Turns<'a, T> {
     }
 
     fn slot(&self, k: usize) -> usize {
-        self.turns % 2 * SLOTS + k
+        self.half * SLOTS + k
     }
 
     /// Where the value of a step is that the current turn deals with, one of the last p up to its own.
     fn place(&self, step: usize) -> Place {
-        let before = self.turn - step;
-        let half = self.turns % 2 * self.processes;
-        self.transport.place(half + self.processes - 1 - before)
+        let (before, p) = (self.turn - step, self.relay.processes());
+        self.transport.place(self.half * p + p - 1 - before)
     }
 
     /// Where the values of `steps` are, and how many units one after the other.

@@ -136,7 +136,7 @@ pub(super) fn ignored_status() -> *mut MPI_Status {
     std::ptr::without_provenance_mut(native().constants.status_ignore.0)
 }
 
-/// A rank or a number of units, which selection keeps below 2^31.
+/// A rank or a number of units, which selection and the bound on scratch keep below 2^31.
 pub(super) fn int(value: usize) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
@@ -174,7 +174,8 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         let to = self.peers.rank(to);
         if mode == SendMode::Standard && length * self.memory.unit_size() <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
-            // most for its receiver to come to the round, which waits for no later round of ours.
+            // most for its receiver to come to the round, which waits for no later round of ours. (Of
+            // successive broadcasts, engine/trees.rs and engine/turns.rs say why that holds for steps.)
             // SAFETY: `length` units are at the place's address.
             return check(unsafe {
                 (functions.PMPI_Send)(start, int(length), unit, to, TAG, comm)

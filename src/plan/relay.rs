@@ -111,16 +111,23 @@ impl Relay {
         self.skips.iter().rev().fold((0, distance), each).0
     }
 
+    /// The most hops of the distances below p. Those of p - 1 or, for some skip, of the last distance before a multiple of it
+    /// up to p - 1: all that takes shorter skips is then as large as can be.
+    fn most_hops(&self) -> usize {
+        let farthest = self.processes() - 1;
+        let before = |skip: &usize| (farthest / skip * skip).saturating_sub(1);
+        let distances = self.skips.iter().map(before).chain([farthest]);
+        distances
+            .map(|distance| self.hops(distance))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The time of `steps` steps in the port model: one unit a message, of however many values.
     pub fn time(&self, steps: usize) -> usize {
-        match (self.order.processes(), steps.checked_sub(1)) {
-            (0 | 1, _) | (_, None) => 0,
-            (p, Some(last)) => {
-                last + (1..p)
-                    .map(|distance| self.hops(distance))
-                    .max()
-                    .unwrap_or(0)
-            }
+        match steps.checked_sub(1) {
+            Some(last) if self.processes() > 1 => last + self.most_hops(),
+            _ => 0,
         }
     }
 }

@@ -173,9 +173,6 @@ class Mpi:
         needed = {**ENVIRONMENT[self.family], **(SPAWNING.get(self.family, {}) if spawns else {})}
         environment = {**inherited, **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
-        # Intel MPI's mpirun is a script that calls whichever mpiexec.hydra comes first.
-        folders = [os.path.dirname(self.mpirun), environment.get("PATH")]
-        environment["PATH"] = ":".join(filter(None, folders))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
         return finish(command, environment, timeout)
 
