@@ -35,8 +35,8 @@ OPERATIONS = [
 # in MPI_Reduce_scatter in place with irregular counts, by algorithms that can be switched off; MPICH 5.0,
 # which is behind the standard ABI, also in MPI_Allreduce on derived datatypes.
 # Intel MPI's collectives over shared memory abort on more than some hundred communicators; by the
-# algorithms that it chooses itself, its MPI_Allgather of nothing in place, its MPI_Gather, and its MPI_Reduce
-# and MPI_Allreduce on derived datatypes, crash.
+# algorithms that it chooses itself, its MPI_Allgather of nothing in place, its MPI_Gather, its MPI_Scatter
+# of 33 processes, and its MPI_Reduce and MPI_Allreduce on derived datatypes, crash.
 OF_MPICH = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
@@ -55,6 +55,7 @@ NATIVE_ENVIRONMENT = {
         "I_MPI_ADJUST_REDUCE": "2",
         "I_MPI_ADJUST_ALLREDUCE": "1",
         "I_MPI_ADJUST_GATHER": "1",
+        "I_MPI_ADJUST_SCATTER": "1",
     },
     "mpiabi": OF_MPICH,
 }
