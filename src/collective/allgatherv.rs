@@ -2,10 +2,10 @@
 //! with one block, an allgather in as few rounds, of consecutive blocks.
 
 use super::intergroup::gather_across;
-use super::{begin_alike, count, done, layout, product, size};
+use super::{begin_alike, count, done, layout, overlays, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
+use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Overlay, Own, Packed, Source};
 use crate::plan::{AllBroadcast, Doubling, Plan, Segments};
 use crate::report::Work;
 use crate::schedule::Table;
@@ -63,13 +63,12 @@ pub(super) fn gather(
     let first = (0..state.size()).find(|&rank| call.counts.at(rank) > 0);
     let first = first.map_or(0, |rank| call.displacements.at(rank) as isize);
     let received = (receive_type.element(call.receive, first), receive_type);
-    let data = [received, source.unwrap_or(received)];
     let home = call.displacements.at(state.rank()) as isize;
     let home = (receive_type.element(call.receive, home), receive_type);
-    if source.is_some_and(|source| begin_alike(source, home)) {
-        // Input on top of its result, without MPI_IN_PLACE, is the MPI library's to judge.
-        return Err(Stop::Native(Reason::Arguments));
-    }
+    let begins = source.is_some_and(|source| begin_alike(source, home));
+    let in_place = overlays(begins, Overlay::Moved)?;
+    let source = source.filter(|_| !in_place);
+    let data = [received, source.unwrap_or(received)];
     state.serve(&data, |service| {
         let Service {
             rank,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Datatype, Elements, Layout, MPI_Datatype, MPI_Op, Operator};
+use crate::mpi::{Buffer, Datatype, Elements, Layout, MPI_Datatype, MPI_Op, Operator, Overlay};
 use crate::plan::{self, Census, Segments, block_range};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
@@ -50,13 +50,13 @@ pub fn allreduce(state: &State, call: Allreduce, work: &mut Work) -> Result<(), 
     work.bytes = bytes as u64;
     let (operator, commutative) = ordered_operator(state, call.op)?;
     state.blocks(Operation::Allreduce, bytes, bytes)?;
-    let input = combined_input(call.send, call.receive)?;
+    let (input, in_place) = combined_input(call.send, call.receive, Overlay::Allreduced(count))?;
     let datatype = combined_layout(call.datatype, input)?;
     layout(call.datatype, call.receive)?;
     let combination = Combination {
         input,
         result: call.receive,
-        in_place: call.send.is_in_place(),
+        in_place,
         count,
         datatype,
         operator,

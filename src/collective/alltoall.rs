@@ -1,9 +1,9 @@
 //! MPI_Alltoall: the exchange in few rounds, from and to the program's buffers through slots.
 
-use super::{begin_alike, count, done, layout, product, size, source};
+use super::{begin_alike, count, done, layout, overlays, product, size, source};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, MPI_Datatype, Slots};
+use crate::mpi::{Buffer, MPI_Datatype, Overlay, Slots};
 use crate::plan::{AllToAll, Routes};
 use crate::report::Work;
 use crate::select::{Operation, Reason};
@@ -38,10 +38,15 @@ pub fn alltoall(state: &State, call: Alltoall, work: &mut Work) -> Result<(), St
     } else {
         let fits = product(count(call.send_count)?, size(call.send_type)?)? == length;
         let send_type = layout(call.send_type, call.send)?;
-        if !fits || begin_alike((call.send, send_type), (call.receive, receive_type)) {
+        if !fits {
             return Err(Stop::Native(Reason::Arguments));
         }
-        (call.send, send_type)
+        let begins = begin_alike((call.send, send_type), (call.receive, receive_type));
+        if overlays(begins, Overlay::Moved)? {
+            (call.receive, receive_type)
+        } else {
+            (call.send, send_type)
+        }
     };
     let data = [(send, send_type), (call.receive, receive_type)];
     state.serve(&data, |service| {

@@ -103,7 +103,9 @@ fn bcast_in_succession(
             mode: run.mode(0),
         };
         let step = order.place(root);
-        let (mut memory, _) = run.succeed((order, *rank), step..step + 1, flow, private, memory)?;
+        let steps = step..step + 1;
+        let (mut memory, _, lengths) = run.succeed((order, *rank), steps, flow, private, memory)?;
+        lengths?;
         memory.finish()?;
         work.rounds = order.depth() as u64;
         work.blocks = 1;

@@ -45,7 +45,8 @@ pub use tree::Rooted;
 
 use crate::communicator::{State, Stop, process, state};
 use crate::mpi::{
-    Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, Private, SUCCESS, Source,
+    Buffer, Communicator, Datatype, MPI_Datatype, MPI_Op, Operator, Overlay, Private, SUCCESS,
+    Source,
 };
 use crate::plan::{Doubling, Plan, Segments};
 use crate::report::{self, Outcome, Trace, Work};
@@ -91,6 +92,10 @@ pub fn run(
             ));
             return communicator.raise(error);
         }
+        Err(Stop::Mismatched(error)) => {
+            say_mismatch(operation, communicator, state.rank());
+            (Outcome::Circulant, communicator.raise(error))
+        }
     };
     if let Some(start) = start {
         work.nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -102,6 +107,18 @@ pub fn run(
         trace(operation, state, root, outcome, work);
     }
     code
+}
+
+/// What a program cannot know from the error alone, unless it handles errors itself.
+fn say_mismatch(operation: Operation, communicator: Communicator, rank: usize) {
+    if communicator.returns_errors() {
+        return;
+    }
+    report::say(&format!(
+        "circulant: rank {rank} received a message of {} of another length than it expected; counts and \
+         datatypes must describe the same amount of data on all processes",
+        operation.name()
+    ));
 }
 
 /// One line a call on rank 0, if that was asked for.
@@ -153,15 +170,27 @@ fn combined_layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, S
     }
 }
 
-/// Where the input of an operation that combines is; MPI_IN_PLACE means the receive buffer. Buffers
-/// that are the same without it are the MPI library's to judge.
-fn combined_input(send: Buffer, receive: Buffer) -> Result<Buffer, Stop> {
-    if send.is_in_place() {
-        Ok(receive)
-    } else if send == receive {
+/// Whether input is to be treated as in place because it `begins` where its result goes, without
+/// MPI_IN_PLACE. If the MPI library has an error for that, it raises it. If not, the call often works
+/// there; and the other processes may not know of it, so that it must not go native on this one alone.
+fn overlays(begins: bool, operation: Overlay) -> Result<bool, Stop> {
+    if begins && operation.is_rejected() {
         Err(Stop::Native(Reason::Arguments))
     } else {
-        Ok(send)
+        Ok(begins)
+    }
+}
+
+/// Where the input of an operation that combines is, and whether its result goes there.
+fn combined_input(
+    send: Buffer,
+    receive: Buffer,
+    operation: Overlay,
+) -> Result<(Buffer, bool), Stop> {
+    if send.is_in_place() || overlays(send == receive, operation)? {
+        Ok((receive, true))
+    } else {
+        Ok((send, false))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::{combined_input, combined_layout, count, done, layout, operator, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Elements, Layout, MPI_Datatype, MPI_Op};
+use crate::mpi::{Buffer, Elements, Layout, MPI_Datatype, MPI_Op, Overlay};
 use crate::plan::{Broadcast, Reversed};
 use crate::report::Work;
 use crate::select::{Operation, Reason};
@@ -36,7 +36,7 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
     work.bytes = bytes as u64;
     let operator = operator(call.op)?;
     let blocks = state.blocks(Operation::Reduce, bytes, bytes)?.min(count);
-    let input = input(&call, state.rank() == root)?;
+    let (input, in_place) = input(&call, state.rank() == root)?;
     let datatype = combined_layout(call.datatype, input)?;
     let result = if state.rank() == root {
         layout(call.datatype, call.receive)?;
@@ -81,7 +81,7 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
             input,
             result: call.receive,
             gathered: false,
-            in_place: call.send.is_in_place(),
+            in_place,
             scratch,
             packed,
             communicator: private,
@@ -92,13 +92,14 @@ pub fn reduce(state: &State, call: Reduce, work: &mut Work) -> Result<(), Stop> 
     })
 }
 
-/// Where the input is. MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.
-fn input(call: &Reduce, is_root: bool) -> Result<Buffer, Stop> {
+/// Where the input is, and whether that is where the result goes. MPI_IN_PLACE is for the root only;
+/// elsewhere recvbuf is not looked at.
+fn input(call: &Reduce, is_root: bool) -> Result<(Buffer, bool), Stop> {
     if is_root {
-        combined_input(call.send, call.receive)
+        combined_input(call.send, call.receive, Overlay::Reduced)
     } else if call.send.is_in_place() {
         Err(Stop::Native(Reason::Arguments))
     } else {
-        Ok(call.send)
+        Ok((call.send, false))
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op};
+use crate::mpi::{Buffer, Counts, Elements, Layout, MPI_Datatype, MPI_Op, Overlay};
 use crate::plan::{AllBroadcast, Plan, Reversed, Segments};
 use crate::report::Work;
 use crate::schedule::Table;
@@ -57,12 +57,7 @@ pub(super) fn scatter(
     // Several blocks meet in another order.
     let blocks = if commutative { blocks } else { 1 };
     let receives = count(call.counts.at(state.rank()))? > 0;
-    let input = if receives || call.send.is_in_place() {
-        combined_input(call.send, call.receive)?
-    } else {
-        // A receive buffer without elements overlaps nothing.
-        call.send
-    };
+    let (input, in_place) = combined_input(call.send, call.receive, Overlay::Scattered)?;
     let datatype = combined_layout(call.datatype, input)?;
     let result = if receives {
         layout(call.datatype, call.receive)?;
@@ -113,7 +108,6 @@ pub(super) fn scatter(
         };
         let lengths = layouts.iter().map(|layout| layout.length);
         let units = scratch_units(plan, lengths, run.pacing);
-        let in_place = call.send.is_in_place();
         let unit = Unit::Element(datatype);
         let need = Need {
             unit,

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Peers, Private};
+use crate::mpi::{self, Buffer, Communicator, Datatype, Error, Mismatch, Peers, Private};
 use crate::plan::Order;
 use crate::report::{self, Destination, Header};
 use crate::schedule::Rule;
@@ -35,11 +35,19 @@ pub enum Stop {
     Native(Reason),
     /// MPI failed in the middle of it.
     Failed(Error),
+    /// It was run to its end, but processes disagree on the size of the data.
+    Mismatched(Error),
 }
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         Stop::Failed(error)
+    }
+}
+
+impl From<Mismatch> for Stop {
+    fn from(Mismatch(error): Mismatch) -> Stop {
+        Stop::Mismatched(error)
     }
 }
 

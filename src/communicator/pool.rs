@@ -11,6 +11,9 @@ use crate::select::Reason;
 
 use super::Stop;
 
+/// The least that is agreed on, in bytes, unless the bound is less.
+const LEAST: usize = 16 << 10;
+
 /// What one call needs, in units; the same on all processes but for `happens`.
 pub struct Need {
     /// What a unit is.
@@ -117,8 +120,10 @@ impl Pool {
     /// At least `need` bytes here, and `common` (the same value on all processes) everywhere.
     fn grow(&mut self, private: &Private, common: usize, need: usize) -> Result<Buffer, Stop> {
         if common > self.agreed {
-            // Doubling, so that slowly growing messages do not agree every time.
+            // Doubling, so that slowly growing messages do not agree every time; and enough for small
+            // messages, since processes that disagree on how much is sent would not agree together.
             let ahead = common.checked_next_power_of_two().unwrap_or(common);
+            let ahead = ahead.max(LEAST);
             let target = ahead.min(self.most).max(common);
             let reserved = self.scratch.reserve(target.max(need));
             if !private.communicator().all_agree(reserved)? {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Way, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Error, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
-    Private, Span, device,
+    Buffer, Datatype, Error, Layout, Memory, Message, Mismatch, OperandMemory, Operator, Peers,
+    PointToPoint, Private, Span, device,
 };
 use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
@@ -244,7 +244,10 @@ impl Run {
     ) -> Result<M, Stop> {
         let mut transport = PointToPoint::new(private, peers, memory);
         match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
-            Ok(_) => Ok(transport.memory),
+            Ok(_) => {
+                transport.lengths()?;
+                Ok(transport.memory)
+            }
             Err(error) => {
                 transport.give_up();
                 Err(Stop::Failed(error))
@@ -285,7 +288,7 @@ impl Run {
     }
 
     /// Runs the successive broadcasts `steps` of this process and the others; returns the step after the last that was
-    /// run.
+    /// run, and whether processes agree on the size of values.
     pub fn succeed<'a, M: Memory>(
         &self,
         (order, rank): (Order, usize),
@@ -293,7 +296,7 @@ impl Run {
         flow: Flow,
         private: &'a Private,
         memory: M,
-    ) -> Result<(M, usize), Stop>
+    ) -> Result<(M, usize, Result<(), Mismatch>), Stop>
     where
         PointToPoint<'a, M>: Steps<Error = Error>,
     {
@@ -302,7 +305,10 @@ impl Run {
         let result = steps.advance();
         let done = steps.done();
         match result {
-            Ok(_) => Ok((transport.memory, done)),
+            Ok(_) => {
+                let lengths = transport.lengths();
+                Ok((transport.memory, done, lengths))
+            }
             Err(error) => {
                 transport.give_up();
                 Err(Stop::Failed(error))

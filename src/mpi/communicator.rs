@@ -9,7 +9,7 @@ use once_cell::sync::OnceCell;
 
 use super::native::{UNSET, native};
 use super::transport::int;
-use super::{Buffer, Datatype, Error, check};
+use super::{Buffer, Datatype, Error, SUCCESS, check};
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -214,6 +214,21 @@ impl Communicator {
         error.0
     }
 
+    /// Whether the program has errors on it returned, and nothing else done.
+    pub fn returns_errors(self) -> bool {
+        let functions = &native().functions;
+        let errors_return = native().constants.errors_return;
+        let mut handler: MPI_Errhandler = errors_return;
+        // SAFETY: reads the handler, a reference to which is freed below.
+        let code = unsafe { (functions.PMPI_Comm_get_errhandler)(self.0, &mut handler) };
+        let returns = handler == errors_return;
+        if code == SUCCESS {
+            // SAFETY: the reference from above; MPI keeps its own.
+            unsafe { (functions.PMPI_Errhandler_free)(&mut handler) };
+        }
+        returns
+    }
+
     /// Ends the job.
     pub fn abort(self) {
         // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
@@ -221,7 +236,7 @@ impl Communicator {
     }
 
     /// Runs `action` while errors on this communicator are returned instead of raised.
-    fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+    pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         let functions = &native().functions;
         let mut handler: MPI_Errhandler = native().constants.errors_return;
         // SAFETY: reads the handler, a reference to which is freed below.

@@ -11,6 +11,7 @@
 //! | `device` | which buffers are in the memory of a device |
 //! | `datatype` | a datatype: sizes, layout, packing |
 //! | `operator` | an operator: what it may be applied to |
+//! | `overlay` | input that is where its result goes |
 //! | `transport` | the engine's transport over point-to-point messages |
 //! | `packed` | memory in units of packed bytes, for blocks that are stored |
 //! | `direct` | memory in units of packed bytes, for messages that are where they belong |
@@ -36,6 +37,7 @@ mod elements;
 mod growing;
 mod native;
 mod operator;
+mod overlay;
 mod packed;
 mod scratch;
 mod slots;
@@ -55,6 +57,7 @@ pub use elements::{Elements, Layout};
 pub use growing::{Exchanging, OperandMemory, Operands, Outputs};
 pub use native::{Integer, find_in, function, is_another, library, native, object_of};
 pub use operator::Operator;
+pub use overlay::Overlay;
 pub use packed::{Message, Own, Packed, Source};
 pub use scratch::Scratch;
 pub use slots::Slots;
@@ -63,12 +66,22 @@ pub use sys::MPI_Info;
 #[cfg(large_count)]
 pub use sys::{MPI_Aint, MPI_Count};
 pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
-pub use transport::{Memory, Peers, PointToPoint};
+pub use transport::{Memory, Mismatch, Peers, PointToPoint};
 pub use values::{Callbacks, Values};
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub c_int);
+
+impl Error {
+    /// Its error class.
+    fn class(self) -> Error {
+        let mut class = self.0;
+        // SAFETY: a code that MPI gave; writes one integer.
+        unsafe { (native().functions.PMPI_Error_class)(self.0, &mut class) };
+        Error(class)
+    }
+}
 
 /// A root argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! their order, whatever the mode of the sends.
 
 use std::ffi::c_int;
-use std::mem::discriminant;
+use std::mem::{MaybeUninit, discriminant};
 
 use super::sys::{MPI_Datatype, MPI_Request, MPI_Status};
 
@@ -31,6 +31,10 @@ pub trait Memory {
     /// The datatype of one unit.
     fn unit(&self) -> MPI_Datatype {
         native().constants.byte
+    }
+    /// Units at the start of each message that are not data.
+    fn header(&self) -> usize {
+        0
     }
     /// Bytes of data in one unit.
     fn unit_size(&self) -> usize {
@@ -93,7 +97,16 @@ pub struct PointToPoint<'a, M> {
     pub memory: M,
     sends: [MPI_Request; SLOTS],
     receives: [MPI_Request; SLOTS],
+    /// The units that each receive is for.
+    expected: [c_int; SLOTS],
+    /// What the first message of another length is to be reported as.
+    mismatch: Option<Error>,
 }
+
+/// A message was longer or shorter than this process expected, so processes disagree on the size of the
+/// data; all transfers have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch(pub Error);
 
 impl<'a, M: Memory> PointToPoint<'a, M> {
     /// Over `communicator`, between `peers`.
@@ -107,7 +120,14 @@ impl<'a, M: Memory> PointToPoint<'a, M> {
             memory,
             sends: none,
             receives: none,
+            expected: [0; SLOTS],
+            mismatch: None,
         }
+    }
+
+    /// Whether every message so far was as long as expected.
+    pub fn lengths(&self) -> Result<(), Mismatch> {
+        self.mismatch.map_or(Ok(()), |error| Err(Mismatch(error)))
     }
 
     /// After an error: gives up the receives that are outstanding. Sends cannot be taken back; MPI
@@ -128,6 +148,26 @@ impl<'a, M: Memory> PointToPoint<'a, M> {
         // SAFETY: a request that this transport started, or MPI_REQUEST_NULL.
         check(unsafe { (self.native.functions.PMPI_Wait)(&mut request, ignored_status()) })?;
         Ok(Progress::Ready)
+    }
+
+    /// Looks whether a receive that has ended, with this code and status, brought what it was for. If not,
+    /// others are not left waiting, but hear of it by messages that are too short.
+    fn compare(&mut self, code: c_int, status: &MPI_Status, expected: c_int) -> Result<(), Error> {
+        let (functions, constants) = (&self.native.functions, &self.native.constants);
+        let too_long = Error(constants.err_truncate.0);
+        let mut received = 0;
+        let error = match check(code) {
+            Ok(()) => {
+                let unit = self.memory.unit();
+                // SAFETY: the status of a receive that has ended, of these units.
+                check(unsafe { (functions.PMPI_Get_count)(status, unit, &mut received) })?;
+                (received != expected).then_some(too_long)
+            }
+            Err(error) if error.class() == too_long => Some(error),
+            Err(error) => return Err(error),
+        };
+        self.mismatch = self.mismatch.or(error);
+        Ok(())
     }
 }
 
@@ -172,6 +212,10 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
             self.communicator.communicator().handle(),
         );
         let to = self.peers.rank(to);
+        let length = match self.mismatch {
+            None => length,
+            Some(_) => length.min(self.memory.header()),
+        };
         if mode == SendMode::Standard && length * self.memory.unit_size() <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours. (Of
@@ -198,6 +242,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
         place: Place,
         length: usize,
     ) -> Result<(), Error> {
+        self.expected[slot] = int(length);
         // SAFETY: `length` units fit at the place's address, and nobody else uses them until the
         // receive is finished.
         check(unsafe {
@@ -220,8 +265,18 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
 
     fn finish_receive(&mut self, slot: usize) -> Result<Progress, Error> {
         let null = self.native.constants.request_null;
-        let request = std::mem::replace(&mut self.receives[slot], null);
-        self.wait(request)
+        let mut request = std::mem::replace(&mut self.receives[slot], null);
+        if request == null {
+            return Ok(Progress::Ready);
+        }
+        let mut status = MaybeUninit::<MPI_Status>::zeroed();
+        let wait = self.native.functions.PMPI_Wait;
+        // SAFETY: a receive that this transport started; the status is written.
+        let code = unsafe { wait(&mut request, status.as_mut_ptr()) };
+        // SAFETY: all its fields are integers, which were zero.
+        let status = unsafe { status.assume_init_ref() };
+        self.compare(code, status, self.expected[slot])?;
+        Ok(Progress::Ready)
     }
 
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {

@@ -146,6 +146,10 @@ impl Memory for Values<'_> {
         HEADER + self.bytes
     }
 
+    fn header(&self) -> usize {
+        HEADER
+    }
+
     fn address(&self, place: Place) -> Buffer {
         match place {
             Place::Result { offset, .. }
