@@ -11,7 +11,7 @@ def pytest_addoption(parser):
     parser.addoption("--mpi", required=True, help="openmpi, mpich, intelmpi or mpiabi")
     parser.addoption("--mpirun", required=True, help="its launcher")
     parser.addoption("--build", required=True, help="the folder with what was built for it")
-    parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite as well")
+    parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite and MPICH's as well")
 
 
 def pytest_report_header(config):

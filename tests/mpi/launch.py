@@ -165,9 +165,16 @@ class Mpi:
         return run.with_report(report)
 
     def run(
-        self, processes, command, library=None, environment=None, timeout=120, spawns=False
+        self,
+        processes,
+        command,
+        library=None,
+        environment=None,
+        timeout=120,
+        spawns=False,
+        folder=None,
     ):
-        """With one library preloaded, or several in the order of a list."""
+        """In a folder, with one library preloaded, or several in the order of a list."""
         preload = [self.build / "tests" / "libyield.so"]
         preload += library if isinstance(library, list) else [library] if library else []
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
@@ -175,15 +182,16 @@ class Mpi:
         environment = {**inherited, **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
-        return finish(command, environment, timeout)
+        return finish(command, environment, timeout, folder)
 
 
-def finish(command, environment, timeout):
-    """Runs a command to its end or to its time-out."""
+def finish(command, environment, timeout, folder=None):
+    """Runs a command in a folder to its end or to its time-out."""
     start = time.monotonic()
     mark = f"{MARK}={uuid.uuid4()}"
     process = subprocess.Popen(
         command,
+        cwd=folder,
         env={**environment, **dict([mark.split("=")])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
