@@ -2,10 +2,10 @@
 //! with one block, an allgather in as few rounds, of consecutive blocks.
 
 use super::intergroup::gather_across;
-use super::{begin_alike, count, done, layout, overlays, product, size};
+use super::{count, done, layout, moved_overlay, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Overlay, Own, Packed, Source};
+use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
 use crate::plan::{AllBroadcast, Doubling, Plan, Segments};
 use crate::report::Work;
 use crate::schedule::Table;
@@ -65,9 +65,10 @@ pub(super) fn gather(
     let received = (receive_type.element(call.receive, first), receive_type);
     let home = call.displacements.at(state.rank()) as isize;
     let home = (receive_type.element(call.receive, home), receive_type);
-    let begins = source.is_some_and(|source| begin_alike(source, home));
-    let in_place = overlays(begins, Overlay::Moved)?;
-    let source = source.filter(|_| !in_place);
+    let source = match source {
+        Some(source) if moved_overlay(source, home)? => None,
+        source => source,
+    };
     let data = [received, source.unwrap_or(received)];
     state.serve(&data, |service| {
         let Service {

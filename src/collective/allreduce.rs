@@ -50,7 +50,12 @@ pub fn allreduce(state: &State, call: Allreduce, work: &mut Work) -> Result<(), 
     work.bytes = bytes as u64;
     let (operator, commutative) = ordered_operator(state, call.op)?;
     state.blocks(Operation::Allreduce, bytes, bytes)?;
-    let (input, in_place) = combined_input(call.send, call.receive, Overlay::Allreduced(count))?;
+    let overlay = if count == 1 {
+        Overlay::AllreducedOne
+    } else {
+        Overlay::AllreducedSeveral
+    };
+    let (input, in_place) = combined_input(call.send, call.receive, overlay)?;
     let datatype = combined_layout(call.datatype, input)?;
     layout(call.datatype, call.receive)?;
     let combination = Combination {

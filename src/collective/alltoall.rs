@@ -1,9 +1,9 @@
 //! MPI_Alltoall: the exchange in few rounds, from and to the program's buffers through slots.
 
-use super::{begin_alike, count, done, layout, overlays, product, size, source};
+use super::{count, done, layout, moved_overlay, product, size, source};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, MPI_Datatype, Overlay, Slots};
+use crate::mpi::{Buffer, MPI_Datatype, Slots};
 use crate::plan::{AllToAll, Routes};
 use crate::report::Work;
 use crate::select::{Operation, Reason};
@@ -41,8 +41,7 @@ pub fn alltoall(state: &State, call: Alltoall, work: &mut Work) -> Result<(), St
         if !fits {
             return Err(Stop::Native(Reason::Arguments));
         }
-        let begins = begin_alike((call.send, send_type), (call.receive, receive_type));
-        if overlays(begins, Overlay::Moved)? {
+        if moved_overlay((call.send, send_type), (call.receive, receive_type))? {
             (call.receive, receive_type)
         } else {
             (call.send, send_type)

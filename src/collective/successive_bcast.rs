@@ -10,8 +10,8 @@ use super::{count, product, size};
 use crate::communicator::{Need, Run, Service, State, Stop, Unit};
 use crate::engine::{Course, Faults, Flow, HEADER};
 use crate::mpi::{
-    Buffer, Callbacks, Communicator, Datatype, Error, MPI_Datatype, Mismatch, Private, SUCCESS,
-    Scratch, Source, Values, native,
+    Buffer, Callbacks, Communicator, Datatype, Error, MPI_Datatype, Private, SUCCESS, Scratch,
+    Source, Values, native,
 };
 use crate::plan::Order;
 use crate::report::Work;
@@ -193,11 +193,7 @@ impl Stages<'_> {
         let (order, rank, end) = (self.order, self.rank, self.steps.min(self.done + more));
         let steps = self.done..end;
         let run = self.run;
-        let (mut values, done, lengths) =
-            run.succeed((order, rank), steps, flow, self.private, self.values)?;
-        if let Err(Mismatch(error)) = lengths {
-            values.faults.note(self.done, error.0);
-        }
+        let (values, done) = run.succeed((order, rank), steps, flow, self.private, self.values)?;
         let ran = done - self.done;
         Ok(Stages {
             steps: if values.faults.have_ended() {

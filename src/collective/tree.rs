@@ -6,10 +6,10 @@
 
 use std::ffi::c_int;
 
-use super::{begin_alike, count, done, layout, overlays, product, size, source};
+use super::{count, done, layout, moved_overlay, product, size, source};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
-use crate::mpi::{Buffer, MPI_Datatype, Overlay, Slots};
+use crate::mpi::{Buffer, MPI_Datatype, Slots};
 use crate::plan::{Gather, Plan, Scatter};
 use crate::report::Work;
 use crate::select::{Operation, Reason};
@@ -97,14 +97,13 @@ pub(super) fn pass(
         None => Ok(None),
     };
     let (whole, part) = (laid_out(whole)?, laid_out(part)?);
-    let begins = match (whole, part) {
+    let in_place = match (whole, part) {
         (Some((buffer, datatype)), Some(part)) => {
             let first = (root * length / datatype.size().max(1)) as isize;
-            begin_alike(part, (datatype.element(buffer, first), datatype))
+            moved_overlay(part, (datatype.element(buffer, first), datatype))?
         }
-        _ => false,
+        _ => in_place,
     };
-    let in_place = in_place || overlays(begins, Overlay::Moved)?;
     let part = part.filter(|_| !in_place);
     let one = whole.or(part).ok_or(Stop::Native(Reason::Arguments))?;
     state.serve(&[one, part.unwrap_or(one)], |service| {

@@ -35,7 +35,7 @@ pub enum Stop {
     Native(Reason),
     /// MPI failed in the middle of it.
     Failed(Error),
-    /// It was run to its end, but processes disagree on the size of the data.
+    /// A plan of it was run to its end, but processes disagree on the size of the data.
     Mismatched(Error),
 }
 

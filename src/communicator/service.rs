@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Way, Workspace};
 use crate::mpi::{
-    Buffer, Datatype, Error, Layout, Memory, Message, Mismatch, OperandMemory, Operator, Peers,
-    PointToPoint, Private, Span, device,
+    Buffer, Datatype, Error, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
+    Private, Span, device,
 };
 use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
 use crate::schedule::{Sequence, Skips, Table};
@@ -288,7 +288,7 @@ impl Run {
     }
 
     /// Runs the successive broadcasts `steps` of this process and the others; returns the step after the last that was
-    /// run, and whether processes agree on the size of values.
+    /// run.
     pub fn succeed<'a, M: Memory>(
         &self,
         (order, rank): (Order, usize),
@@ -296,7 +296,7 @@ impl Run {
         flow: Flow,
         private: &'a Private,
         memory: M,
-    ) -> Result<(M, usize, Result<(), Mismatch>), Stop>
+    ) -> Result<(M, usize), Stop>
     where
         PointToPoint<'a, M>: Steps<Error = Error>,
     {
@@ -306,8 +306,8 @@ impl Run {
         let done = steps.done();
         match result {
             Ok(_) => {
-                let lengths = transport.lengths();
-                Ok((transport.memory, done, lengths))
+                transport.lengths()?;
+                Ok((transport.memory, done))
             }
             Err(error) => {
                 transport.give_up();

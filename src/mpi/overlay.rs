@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use parking_lot::Mutex;
+
 use super::communicator::judge;
 use super::native::native;
 use super::{Communicator, SUCCESS};
@@ -13,40 +15,60 @@ pub enum Overlay {
     Moved,
     /// MPI_Reduce, at the root: even Open MPI looks.
     Reduced,
-    /// MPI_Allreduce, of so many elements: Open MPI looks where there are several.
-    Allreduced(usize),
+    /// MPI_Allreduce of one element.
+    AllreducedOne,
+    /// MPI_Allreduce of several: here Open MPI looks.
+    AllreducedSeveral,
     /// MPI_Reduce_scatter(_block).
     Scattered,
 }
 
+/// What MPI has answered so far, by operation. Held while MPI is asked, which is local.
+static ANSWERS: Mutex<[Option<bool>; 5]> = Mutex::new([None; 5]);
+
 impl Overlay {
-    /// Whether MPI has an error for it: asks it, on a communicator of ours, which the program's error handlers
-    /// do not hear of. (MPICH has a setting for this.)
+    /// Whether MPI has an error for it: asks it once, on a communicator of ours, which the program's error
+    /// handlers do not hear of. (MPICH has a setting for this.) No where it cannot be asked.
     pub fn is_rejected(self) -> bool {
-        let Some(judge) = judge() else {
-            return true;
-        };
-        // Open MPI's error in MPI_Allreduce is on MPI_COMM_WORLD, whatever the communicator.
-        Communicator::world().with_errors_returned(|| self.attempt(judge)) != SUCCESS
+        let mut answers = ANSWERS.lock();
+        let answer = &mut answers[self as usize];
+        if answer.is_none() {
+            *answer = self.ask();
+        }
+        answer.unwrap_or(false)
     }
 
-    /// A call of that kind on a communicator of this process alone, of one byte or two.
+    fn ask(self) -> Option<bool> {
+        let judge = judge()?;
+        let code = if self == Overlay::AllreducedSeveral {
+            // Open MPI's error is on MPI_COMM_WORLD, whatever the communicator.
+            Communicator::world().with_errors_returned(|| self.attempt(judge))
+        } else {
+            self.attempt(judge)
+        };
+        Some(code != SUCCESS)
+    }
+
+    /// A call of that kind on a communicator of this process alone.
     fn attempt(self, alone: Communicator) -> c_int {
         let (functions, constants) = (&native().functions, &native().constants);
         let mut elements = [0u8; 2];
         let result: *mut c_void = elements.as_mut_ptr().cast();
         let input = result.cast_const();
         let (byte, op, alone) = (constants.byte, constants.bor, alone.handle());
-        // SAFETY: as many bytes are there, which are their own result on one process.
+        // SAFETY: as many bytes are there, which are their own result on one process; by one thread at
+        // a time, as a communicator's collectives must be.
         unsafe {
             match self {
                 Overlay::Moved => {
                     (functions.PMPI_Allgather)(input, 1, byte, result, 1, byte, alone)
                 }
                 Overlay::Reduced => (functions.PMPI_Reduce)(input, result, 1, byte, op, 0, alone),
-                Overlay::Allreduced(elements) => {
-                    let count = if elements > 1 { 2 } else { 1 };
-                    (functions.PMPI_Allreduce)(input, result, count, byte, op, alone)
+                Overlay::AllreducedOne => {
+                    (functions.PMPI_Allreduce)(input, result, 1, byte, op, alone)
+                }
+                Overlay::AllreducedSeveral => {
+                    (functions.PMPI_Allreduce)(input, result, 2, byte, op, alone)
                 }
                 Overlay::Scattered => {
                     (functions.PMPI_Reduce_scatter_block)(input, result, 1, byte, op, alone)

@@ -32,9 +32,9 @@ pub trait Memory {
     fn unit(&self) -> MPI_Datatype {
         native().constants.byte
     }
-    /// Units at the start of each message that are not data.
-    fn header(&self) -> usize {
-        0
+    /// Whether messages may be shorter than their receives.
+    fn varies(&self) -> bool {
+        false
     }
     /// Bytes of data in one unit.
     fn unit_size(&self) -> usize {
@@ -212,10 +212,7 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
             self.communicator.communicator().handle(),
         );
         let to = self.peers.rank(to);
-        let length = match self.mismatch {
-            None => length,
-            Some(_) => length.min(self.memory.header()),
-        };
+        let length = if self.mismatch.is_none() { length } else { 0 };
         if mode == SendMode::Standard && length * self.memory.unit_size() <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours. (Of
@@ -266,8 +263,8 @@ impl<M: Memory> Transport for PointToPoint<'_, M> {
     fn finish_receive(&mut self, slot: usize) -> Result<Progress, Error> {
         let null = self.native.constants.request_null;
         let mut request = std::mem::replace(&mut self.receives[slot], null);
-        if request == null {
-            return Ok(Progress::Ready);
+        if request == null || self.memory.varies() {
+            return self.wait(request);
         }
         let mut status = MaybeUninit::<MPI_Status>::zeroed();
         let wait = self.native.functions.PMPI_Wait;

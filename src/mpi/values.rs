@@ -146,8 +146,8 @@ impl Memory for Values<'_> {
         HEADER + self.bytes
     }
 
-    fn header(&self) -> usize {
-        HEADER
+    fn varies(&self) -> bool {
+        true
     }
 
     fn address(&self, place: Place) -> Buffer {

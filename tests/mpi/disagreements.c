@@ -30,7 +30,7 @@ static int value(int rank, int other, int index) {
 typedef struct {
     const char *name;
     int (*run)(const int *input, int *result, int root);
-    /* Where in the result the input can be, in blocks of COUNT. */
+    /* Whether the input can be where this rank's block of the result goes, not only at its start. */
     bool own_block;
     /* Input and result, in blocks; 0: one of each rank. */
     int input_blocks, result_blocks;

@@ -56,11 +56,12 @@ def lines_of(suite):
             continue
         for line in file.read_text().splitlines():
             words = line.split("#")[0].split()
-            if len(words) > 1 and words[1].isdigit() and (file.parent / words[0]).is_file():
+            if words and (file.parent / words[0]).is_file():
                 options = [tuple(word.split("=", 1)) for word in words[2:] if "=" in word]
                 if "xfail" in dict(options):
                     continue  # known to fail on MPICH
-                yield Line(file.parent, words[0], int(words[1]), options)
+                processes = int(words[1]) if len(words) > 1 else 2
+                yield Line(file.parent, words[0], processes, options)
 
 
 def pytest_generate_tests(metafunc):
@@ -71,14 +72,14 @@ def pytest_generate_tests(metafunc):
 
 
 def parameter(line, suite):
-    alone = ONE_AT_A_TIME in line.folder.parts
+    alone = line.folder.name == ONE_AT_A_TIME
     marks = [pytest.mark.xdist_group(str(line.folder))] if alone else []
     return pytest.param(line, id=line.name(suite), marks=marks)
 
 
 def passed(line, run):
     """As the suite's own script judges it."""
-    said = run.stdout.split("\n")
+    said = (run.stdout + run.stderr).split("\n")
     found = any(re.fullmatch(r"\s*No [Ee]rrors\s*", text) for text in said)
     other = [text for text in said if not re.fullmatch(r"\s*(No [Ee]rrors|Test Passed)?\s*", text)]
     if line.judged_by in ("TestStatus", "TestErrFatal"):
@@ -89,7 +90,7 @@ def passed(line, run):
 
 
 def test_line(mpi, report, line):
-    spawns = "spawn" in line.folder.parts
+    spawns = line.folder.name == "spawn"
     options = {"timeout": line.timeout, "spawns": spawns, "folder": line.folder}
     native = mpi.native(line.processes, line.command, **options)
     if not passed(line, native):
