@@ -57,7 +57,12 @@ pub(super) fn scatter(
     // Several blocks meet in another order.
     let blocks = if commutative { blocks } else { 1 };
     let receives = count(call.counts.at(state.rank()))? > 0;
-    let (input, in_place) = combined_input(call.send, call.receive, Overlay::Scattered)?;
+    let (input, in_place) = if receives || call.send.is_in_place() {
+        combined_input(call.send, call.receive, Overlay::Scattered)?
+    } else {
+        // A receive buffer without elements overlaps nothing.
+        (call.send, false)
+    };
     let datatype = combined_layout(call.datatype, input)?;
     let result = if receives {
         layout(call.datatype, call.receive)?;

@@ -5,7 +5,9 @@ A line of one of its lists names a program, a number of processes and name=value
 the environment, a time limit, and how the outcome is judged.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import pathlib
 import re
 
@@ -68,13 +70,16 @@ def pytest_generate_tests(metafunc):
     suite = mpi_of(metafunc.config).build / "mpich-suite"
     # Half an hour's work: none without --whole, nor where the suite was not built.
     lines = lines_of(suite) if metafunc.config.getoption("--whole") else []
-    metafunc.parametrize("line", [parameter(line, suite) for line in lines])
+    metafunc.parametrize("line", [pytest.param(line, id=line.name(suite)) for line in lines])
 
 
-def parameter(line, suite):
-    alone = line.folder.name == ONE_AT_A_TIME
-    marks = [pytest.mark.xdist_group(str(line.folder))] if alone else []
-    return pytest.param(line, id=line.name(suite), marks=marks)
+@contextlib.contextmanager
+def alone(folder):
+    """While no other worker is here with this folder, if its programs write files of the same names."""
+    with open(folder / "testlist", encoding="utf-8") as file:
+        if folder.name == ONE_AT_A_TIME:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def passed(line, run):
@@ -90,6 +95,11 @@ def passed(line, run):
 
 
 def test_line(mpi, report, line):
+    with alone(line.folder):
+        check_line(mpi, report, line)
+
+
+def check_line(mpi, report, line):
     spawns = line.folder.name == "spawn"
     options = {"timeout": line.timeout, "spawns": spawns, "folder": line.folder}
     native = mpi.native(line.processes, line.command, **options)
