@@ -9,7 +9,7 @@ use once_cell::sync::OnceCell;
 
 use super::native::{UNSET, native};
 use super::transport::int;
-use super::{Buffer, Datatype, Error, SUCCESS, check};
+use super::{Buffer, Datatype, Error, check};
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -214,19 +214,19 @@ impl Communicator {
         error.0
     }
 
+    /// Its error handler.
+    fn error_handler(self) -> Result<ErrorHandler, Error> {
+        let mut handler: MPI_Errhandler = native().constants.errors_return;
+        // SAFETY: reads the handler, a reference to which is freed where it is dropped.
+        check(unsafe { (native().functions.PMPI_Comm_get_errhandler)(self.0, &mut handler) })?;
+        Ok(ErrorHandler(handler))
+    }
+
     /// Whether the program has errors on it returned, and nothing else done.
     pub fn returns_errors(self) -> bool {
-        let functions = &native().functions;
         let errors_return = native().constants.errors_return;
-        let mut handler: MPI_Errhandler = errors_return;
-        // SAFETY: reads the handler, a reference to which is freed below.
-        let code = unsafe { (functions.PMPI_Comm_get_errhandler)(self.0, &mut handler) };
-        let returns = handler == errors_return;
-        if code == SUCCESS {
-            // SAFETY: the reference from above; MPI keeps its own.
-            unsafe { (functions.PMPI_Errhandler_free)(&mut handler) };
-        }
-        returns
+        self.error_handler()
+            .is_ok_and(|handler| handler.0 == errors_return)
     }
 
     /// Ends the job.
@@ -237,22 +237,14 @@ impl Communicator {
 
     /// Runs `action` while errors on this communicator are returned instead of raised.
     pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
-        let functions = &native().functions;
-        let mut handler: MPI_Errhandler = native().constants.errors_return;
-        // SAFETY: reads the handler, a reference to which is freed below.
-        let saved =
-            check(unsafe { (functions.PMPI_Comm_get_errhandler)(self.0, &mut handler) }).is_ok();
+        let set = native().functions.PMPI_Comm_set_errhandler;
+        let saved = self.error_handler();
         // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
-        unsafe {
-            (functions.PMPI_Comm_set_errhandler)(self.0, native().constants.errors_return);
-        }
+        unsafe { set(self.0, native().constants.errors_return) };
         let result = action();
-        if saved {
-            // SAFETY: `handler` is what this communicator had; MPI keeps its own reference.
-            unsafe {
-                (functions.PMPI_Comm_set_errhandler)(self.0, handler);
-                (functions.PMPI_Errhandler_free)(&mut handler);
-            }
+        if let Ok(handler) = saved {
+            // SAFETY: what this communicator had; MPI keeps its own reference.
+            unsafe { set(self.0, handler.0) };
         }
         result
     }
@@ -408,6 +400,16 @@ impl Private {
     /// The communicator.
     pub fn communicator(&self) -> Communicator {
         self.0
+    }
+}
+
+/// A reference to an error handler of a communicator.
+struct ErrorHandler(MPI_Errhandler);
+
+impl Drop for ErrorHandler {
+    fn drop(&mut self) {
+        // SAFETY: a reference that MPI gave, freed once.
+        unsafe { (native().functions.PMPI_Errhandler_free)(&mut self.0) };
     }
 }
 
