@@ -2,7 +2,7 @@
 //! with one block, an allgather in as few rounds, of consecutive blocks.
 
 use super::intergroup::gather_across;
-use super::{count, done, layout, moved_overlay, product, size};
+use super::{count, done, layout, layout_from, moved_overlay, product, size};
 use crate::communicator::{Lists, Need, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Counts, Datatype, MPI_Datatype, Message, Own, Packed, Source};
@@ -56,12 +56,12 @@ pub(super) fn gather(
     }
     work.bytes = bytes as u64;
     let blocks = state.blocks(operation, bytes, largest)?.min(largest);
-    let receive_type = layout(call.receive_type, call.receive)?;
-    let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
-    let source = source(call, own_length)?;
     // With displacements, the data need not begin at the buffer.
     let first = (0..state.size()).find(|&rank| call.counts.at(rank) > 0);
     let first = first.map_or(0, |rank| call.displacements.at(rank) as isize);
+    let receive_type = layout_from(call.receive_type, call.receive, first)?;
+    let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
+    let source = source(call, own_length)?;
     let received = (receive_type.element(call.receive, first), receive_type);
     let home = call.displacements.at(state.rank()) as isize;
     let home = (receive_type.element(call.receive, home), receive_type);

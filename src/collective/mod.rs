@@ -153,9 +153,21 @@ fn size(datatype: MPI_Datatype) -> Result<usize, Stop> {
 /// address zero without a datatype that leads elsewhere, or at MPI_IN_PLACE where that means
 /// nothing, is the MPI library's to judge.
 fn layout(datatype: MPI_Datatype, buffer: Buffer) -> Result<Datatype, Stop> {
+    layout_from(datatype, buffer, 0)
+}
+
+/// The same for elements of which the first is `displacement` extents from `buffer`: what a program
+/// passes together with MPI_BOTTOM may be addresses.
+fn layout_from(
+    datatype: MPI_Datatype,
+    buffer: Buffer,
+    displacement: isize,
+) -> Result<Datatype, Stop> {
+    let is_nowhere = |datatype: &Datatype| {
+        datatype.true_lower() == 0 && datatype.element(buffer, displacement).is_bottom()
+    };
     Datatype::new(datatype)
-        .filter(|datatype| !(buffer.is_bottom() && datatype.true_lower() == 0))
-        .filter(|_| !buffer.is_in_place())
+        .filter(|datatype| !buffer.is_in_place() && !is_nowhere(datatype))
         .ok_or(Stop::Native(Reason::Arguments))
 }
 

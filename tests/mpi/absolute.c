@@ -1,6 +1,6 @@
 /*
  * Buffers at MPI_BOTTOM, whose datatypes hold the addresses: in gathering, where each block is two
- * pieces in reverse order, and, with the argument "reduce", in reductions, where each item is a
+ * pieces in reverse order, or whose displacements do; and, with the argument "reduce", in reductions, where each item is a
  * number with a gap after it. (Open MPI 4.1 natively adds up something else there.)
  */
 #include <stdlib.h>
@@ -70,6 +70,65 @@ static void gather_absolutely(enum gathering how) {
     MPI_Type_free(&to);
     free(send);
     free(receive);
+}
+
+/*
+ * The displacements of rank 0 alone are addresses, in extents of the datatype, from MPI_BOTTOM; those
+ * of the others are of their buffers. Between two groups, if `comm` is an inter-communicator.
+ */
+static void gather_by_displacements(MPI_Comm comm, int blocks, const int *rank_of) {
+    enum { EXTENT = 1 << 20 };
+    MPI_Datatype pieces, block;
+    MPI_Type_contiguous(INTS, MPI_INT, &pieces);
+    MPI_Type_create_resized(pieces, 0, EXTENT, &block);
+    MPI_Type_commit(&block);
+    int *send = allocate(sizeof(int) * INTS);
+    char *receive = aligned_alloc(EXTENT, (size_t)EXTENT * (size_t)blocks);
+    MPI_Count counts[64];
+    MPI_Aint displacements[64];
+    for (int i = 0; i < INTS; i++) {
+        send[i] = value(world_rank, i);
+    }
+    for (int k = 0; k < blocks; k++) {
+        counts[k] = 1;
+        displacements[k] = k + (world_rank == 0 ? (MPI_Aint)receive / EXTENT : 0);
+    }
+    calls_between((MPI_Count)INTS * world_size);
+    allgatherv(send, 1, block, world_rank == 0 ? MPI_BOTTOM : receive, counts, displacements, block, comm);
+    int wrong = 0;
+    for (int k = 0; k < blocks; k++) {
+        const int *got = (const int *)(receive + (size_t)k * EXTENT);
+        for (int i = 0; i < INTS; i++) {
+            wrong += got[i] != value(rank_of[k], i);
+        }
+        check_digest(got, sizeof(int) * INTS);
+    }
+    check(wrong == 0, "%d ints are wrong", wrong);
+    MPI_Type_free(&pieces);
+    MPI_Type_free(&block);
+    free(send);
+    free(receive);
+}
+
+static void gather_by_addresses(void) {
+    int all[64], others[64], blocks = 0, group = world_rank % 2;
+    for (int rank = 0; rank < world_size; rank++) {
+        all[rank] = rank;
+        if (rank % 2 != group) {
+            others[blocks++] = rank;
+        }
+    }
+    check_case("displacements that are addresses");
+    gather_by_displacements(MPI_COMM_WORLD, world_size, all);
+    if (world_size > 1) {
+        check_case("displacements that are addresses, between groups");
+        MPI_Comm local, inter;
+        MPI_Comm_split(MPI_COMM_WORLD, group, world_rank, &local);
+        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 1 - group, 7, &inter);
+        gather_by_displacements(inter, blocks, others);
+        MPI_Comm_free(&inter);
+        MPI_Comm_free(&local);
+    }
 }
 
 /* Items of two ints, of which the first is added, wherever the datatype says that it is. */
@@ -147,6 +206,7 @@ int main(int argc, char **argv) {
     gather_absolutely(ALLGATHER);
     gather_absolutely(ALLGATHERV);
     gather_absolutely(ALLGATHER_IN_PLACE);
+    gather_by_addresses();
     if (argc > 1 && strcmp(argv[1], "reduce") == 0) {
         MPI_Op sum;
         MPI_Op_create(add, 1, &sum);
