@@ -39,6 +39,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_REPLACE",
     "MPI_NO_OP",
     "MPI_REQUEST_NULL",
+    "MPI_ERRORS_ARE_FATAL",
     "MPI_ERRORS_RETURN",
     "MPI_IN_PLACE",
     "MPI_BOTTOM",

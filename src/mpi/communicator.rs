@@ -235,18 +235,34 @@ impl Communicator {
         unsafe { (native().functions.PMPI_Abort)(self.0, 1) };
     }
 
-    /// Runs `action` while errors on this communicator are returned instead of raised.
+    /// Its error handler, if it may be another for a while. In MPICH communicators have none before the
+    /// program sets one there, or where they came from; their errors then go to MPI_COMM_WORLD's. MPI
+    /// says that it is MPI_ERRORS_ARE_FATAL, and once that was set, so it is.
+    fn replaceable_handler(self) -> Option<ErrorHandler> {
+        let handler = self.error_handler().ok()?;
+        let may_be_none = handler.0 == native().constants.errors_are_fatal;
+        (!may_be_none || judge().is_some_and(|judge| judge.always_handled)).then_some(handler)
+    }
+
+    /// Runs `action` while errors on this communicator are returned instead of raised, if its handler is
+    /// [replaceable](Communicator::replaceable_handler).
     pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         let set = native().functions.PMPI_Comm_set_errhandler;
-        let saved = self.error_handler();
+        let Some(handler) = self.replaceable_handler() else {
+            return action();
+        };
         // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
         unsafe { set(self.0, native().constants.errors_return) };
         let result = action();
-        if let Ok(handler) = saved {
-            // SAFETY: what this communicator had; MPI keeps its own reference.
-            unsafe { set(self.0, handler.0) };
-        }
+        // SAFETY: what this communicator had; MPI keeps its own reference.
+        unsafe { set(self.0, handler.0) };
         result
+    }
+
+    /// Whether it is no error that ends the program if no communicator can be made from this one; or
+    /// one can be made, as far as this process knows: of those that MPI can have there is one left. Local.
+    fn can_be_tried(self) -> bool {
+        self.replaceable_handler().is_some() || judge().is_none_or(Judge::has_room)
     }
 
     /// A communicator of this process alone. Local.
@@ -260,6 +276,12 @@ impl Communicator {
             (functions.PMPI_Comm_create_group)(self.0, group.0, super::transport::TAG, &mut alone)
         })?;
         Ok(alone)
+    }
+
+    /// Frees it: one that was made for us, and is not used any more.
+    fn free(mut self) {
+        // SAFETY: a handle that MPI gave for us to free.
+        unsafe { (native().functions.PMPI_Comm_free)(&mut self.0) };
     }
 
     fn create_twin(self) -> Result<Private, Error> {
@@ -300,7 +322,8 @@ impl Communicator {
         all_agree: fn(Communicator, bool) -> Result<bool, Error>,
         make: impl FnOnce(Communicator) -> Result<Private, Error>,
     ) -> Result<Option<Private>, Error> {
-        if !all_agree(self, LIVE.load(Ordering::Relaxed) < most)? {
+        let may = LIVE.load(Ordering::Relaxed) < most && self.can_be_tried();
+        if !all_agree(self, may)? {
             return Ok(None);
         }
         let made = self.with_errors_returned(|| make(self));
@@ -416,15 +439,20 @@ impl Drop for ErrorHandler {
 impl Drop for Private {
     fn drop(&mut self) {
         LIVE.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: made by PMPI_Comm_create, not freed elsewhere, without pending transfers unless
-        // an error left some, which MPI then completes or drops by itself.
-        unsafe { (native().functions.PMPI_Comm_free)(&mut self.0.0) };
+        // Without pending transfers, unless an error left some, which MPI then completes or drops by
+        // itself.
+        self.0.free();
     }
 }
 
-/// Where MPI is asked about a handle that may be none: functions without a communicator would raise the
-/// error on MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the call.
-struct Judge(Communicator);
+/// A communicator of this process alone, on which errors are returned, for local calls: where MPI is asked
+/// about a handle that may be none. Functions without a communicator would raise the error on
+/// MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the call.
+pub(super) struct Judge {
+    communicator: Communicator,
+    /// Whether a communicator has the handler of the one that it was made from, and thus always one.
+    always_handled: bool,
+}
 
 // SAFETY: written once, then only read; used for calls that any thread may make at any time.
 unsafe impl Send for Judge {}
@@ -435,34 +463,59 @@ static JUDGE: OnceCell<Judge> = OnceCell::new();
 /// Set by the thread that makes it.
 static MAKING: AtomicBool = AtomicBool::new(false);
 
-/// A communicator of this process alone, on which errors are returned, for local calls; none where it
-/// cannot be made, or is being made. Local.
-pub(super) fn judge() -> Option<Communicator> {
+impl Judge {
+    /// MPI's handle.
+    pub fn handle(&self) -> MPI_Comm {
+        self.communicator.0
+    }
+
+    fn new() -> Result<Judge, Error> {
+        // Not of MPI_COMM_SELF, whose handler, once set, counts more than MPI_COMM_WORLD's in MPICH 5.
+        let world = Communicator::world();
+        let made = world.with_errors_returned(|| world.create_alone())?;
+        let mut judge = Judge {
+            communicator: Communicator(made),
+            always_handled: false,
+        };
+        let errors_return = native().constants.errors_return;
+        // SAFETY: a communicator that was just made, and a predefined handler.
+        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(made, errors_return) })?;
+        judge.always_handled = judge.make_one().unwrap_or(false);
+        Ok(judge)
+    }
+
+    /// Makes a communicator from it, for nothing: whether that has its error handler; none where there is
+    /// no room for one more.
+    fn make_one(&self) -> Option<bool> {
+        let child = Communicator(self.communicator.create_alone().ok()?);
+        let is_handled = child.returns_errors();
+        child.free();
+        Some(is_handled)
+    }
+
+    fn has_room(&self) -> bool {
+        self.make_one().is_some()
+    }
+}
+
+/// The judge; none where it cannot be made, or is being made. Local.
+pub(super) fn judge() -> Option<&'static Judge> {
     // The ranks of a simulation may share what is static.
     if cfg!(smpi) {
         return None;
     }
-    if let Some(judge) = JUDGE.get() {
-        return Some(judge.0);
-    }
     // By one thread, while the others go without: no lock is held while MPI makes it, and two could not
     // be made at once with one tag.
-    if MAKING.swap(true, Ordering::AcqRel) {
-        return None;
+    if JUDGE.get().is_none() && !MAKING.swap(true, Ordering::AcqRel) {
+        let made = Judge::new().ok()?;
+        return Some(JUDGE.get_or_init(|| made));
     }
-    let own = Communicator::own();
-    let made = own.with_errors_returned(|| own.create_alone()).ok()?;
-    let errors_return = native().constants.errors_return;
-    // SAFETY: a communicator that was just made, and a predefined handler.
-    unsafe { (native().functions.PMPI_Comm_set_errhandler)(made, errors_return) };
-    Some(JUDGE.get_or_init(|| Judge(Communicator(made))).0)
+    JUDGE.get()
 }
 
-/// Frees that communicator, when MPI is about to end and nothing is asked any more.
+/// Frees it, when MPI is about to end and nothing is asked any more.
 pub(super) fn free_judge() {
     if let Some(judge) = JUDGE.get() {
-        let mut handle = judge.0.handle();
-        // SAFETY: made by `judge`; calls are native from now on.
-        unsafe { (native().functions.PMPI_Comm_free)(&mut handle) };
+        judge.communicator.free();
     }
 }

@@ -287,6 +287,7 @@ constants! {
     replace: MPI_Op = REPLACE;
     no_op: MPI_Op = NO_OP;
     request_null: MPI_Request = REQUEST_NULL;
+    errors_are_fatal: MPI_Errhandler = ERRORS_ARE_FATAL;
     errors_return: MPI_Errhandler = ERRORS_RETURN;
     in_place: Address = IN_PLACE;
     bottom: Address = BOTTOM;

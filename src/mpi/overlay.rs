@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use parking_lot::Mutex;
 
-use super::communicator::judge;
+use super::communicator::{Judge, judge};
 use super::native::native;
 use super::{Communicator, SUCCESS};
 
@@ -50,7 +50,7 @@ impl Overlay {
     }
 
     /// A call of that kind on a communicator of this process alone.
-    fn attempt(self, alone: Communicator) -> c_int {
+    fn attempt(self, alone: &Judge) -> c_int {
         let (functions, constants) = (&native().functions, &native().constants);
         let mut elements = [0u8; 2];
         let result: *mut c_void = elements.as_mut_ptr().cast();

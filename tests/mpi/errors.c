@@ -6,7 +6,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "calls.h"
 #include "check.h"
 #include "medley.h"
 
@@ -157,8 +159,86 @@ static void no_handles(MPI_Comm comm) {
     free(out);
 }
 
+/*
+ * How often the handler of MPI_COMM_WORLD runs for errors without a communicator. MPICH 5 lets it only
+ * while nobody has set a handler of MPI_COMM_SELF.
+ */
+static int handled_of_none(MPI_Errhandler own) {
+    int size, before = handled;
+    MPI_Datatype none = MPI_DATATYPE_NULL;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    EXPECT_ERROR(MPI_Comm_size(MPI_COMM_NULL, &size));
+    EXPECT_ERROR(MPI_Type_commit(&none));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int runs = handled - before;
+    handled = before;
+    return runs;
+}
+
+/* How often the handler of MPI_COMM_WORLD runs for an error on a communicator that was made from it. */
+static int handled_of(MPI_Comm comm) {
+    int data = 0, before = handled;
+    EXPECT_ERROR(MPI_Bcast(&data, 1, MPI_INT, 99, comm));
+    int runs = handled - before;
+    handled = before;
+    return runs;
+}
+
+static void exchange(MPI_Comm inter) {
+    enum { INTS = 500 };
+    int remote, *data = allocate(sizeof(int) * INTS);
+    MPI_Comm_remote_size(inter, &remote);
+    int *received = allocate(sizeof(int) * INTS * (size_t)remote);
+    memset(data, 1 + world_rank, sizeof(int) * INTS);
+    calls_between(INTS * world_size);
+    allgather(data, INTS, MPI_INT, received, INTS, MPI_INT, inter);
+    for (int i = 0; i < remote; i++) {
+        int rank = 2 * i + 1 - world_rank % 2;
+        check(received[INTS * i] == 0x01010101 * (1 + rank), "data of rank %d", rank);
+    }
+    free(data);
+    free(received);
+}
+
+/* Communicators have the handler of the one that they were made from, before and after their first calls. */
+static void inherited(MPI_Errhandler own) {
+    MPI_Group group;
+    MPI_Comm made[3] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL}, half;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create(MPI_COMM_WORLD, group, &made[0]);
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, 5, &made[1]);
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+    if (world_size > 1) {
+        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 5, &made[2]);
+    }
+    for (int i = 0; i < 3 && made[i] != MPI_COMM_NULL; i++) {
+        check_case("on communicator %d that was made from MPI_COMM_WORLD", i);
+        int runs = handled_of(made[i]);
+        check(runs > 0, "the handler did not run");
+        if (i < 2) {
+            medley(made[i], 1000);
+        } else {
+            exchange(made[i]);
+        }
+        check(handled_of(made[i]) == runs, "the handler does not run as before");
+        MPI_Comm_free(&made[i]);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_free(&half);
+    MPI_Group_free(&group);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "errors", MPI_THREAD_SINGLE);
+    MPI_Errhandler own;
+    MPI_Comm_create_errhandler(handler, &own);
+    check_case("without a communicator");
+    int runs = handled_of_none(own);
+    check(runs > 0, "the handler did not run");
+    medley(MPI_COMM_WORLD, 1000);
+    check(handled_of_none(own) == runs, "the handler does not run as before");
+    inherited(own);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     check_case("on a communicator not used before");
     all_errors(MPI_COMM_WORLD);
@@ -169,9 +249,7 @@ int main(int argc, char **argv) {
     medley(MPI_COMM_WORLD, 1000);
 
     MPI_Comm dup;
-    MPI_Errhandler own;
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-    MPI_Comm_create_errhandler(handler, &own);
     MPI_Comm_set_errhandler(dup, own);
     check_case("with the program's own handler");
     medley(dup, 1000);
@@ -179,6 +257,7 @@ int main(int argc, char **argv) {
     all_errors(dup);
     check(handled > 0, "the handler did not run");
     check_digest(&handled, sizeof handled);
+    check(handled_of_none(own) == runs, "the handler does not run as before");
 
     check_case("with handles that are none");
     MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN);
