@@ -77,7 +77,9 @@ pub fn process() -> &'static Process {
         let rank = Communicator::world().rank().unwrap_or(0);
         let size = Communicator::world().size().unwrap_or(1);
         if rank == 0 {
-            complaints.iter().for_each(|line| report::say(line));
+            complaints
+                .iter()
+                .for_each(|complaint| report::say(&complaint.to_string()));
             if settings.verbose {
                 introduce(&settings);
             }

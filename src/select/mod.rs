@@ -26,8 +26,8 @@ mod variables;
 pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use operation::Operation;
 pub use settings::{
-    BcastOrder, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing, Settings,
-    Succession,
+    BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
+    Settings, Succession,
 };
 pub use variables::{Description, describe};
 

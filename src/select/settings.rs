@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
+use std::fmt;
 
 use super::Operation;
 use super::variable::Variable;
@@ -252,9 +253,9 @@ impl Settings {
     /// Reads the settings from environment variables, in any order; those that do not start with
     /// `CIRCULANT_` are passed over, and an empty value counts as not set.
     ///
-    /// Also returns the complaints: one line, without its end, for every value that cannot be
-    /// read, for a block size beside a block count, and for every unknown variable.
-    pub fn read(variables: impl Iterator<Item = (String, String)>) -> (Settings, Vec<String>) {
+    /// Also returns the complaints: about every value that cannot be read, a block size beside a
+    /// block count, and every unknown variable.
+    pub fn read(variables: impl Iterator<Item = (String, String)>) -> (Settings, Vec<Complaint>) {
         let mut environment: BTreeMap<String, String> = variables
             .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
             .collect();
@@ -270,19 +271,19 @@ impl Settings {
     }
 
     /// Reads the settings from this process' environment.
-    pub fn of_environment() -> (Settings, Vec<String>) {
+    pub fn of_environment() -> (Settings, Vec<Complaint>) {
         let text = |value: OsString| value.to_string_lossy().into_owned();
         Settings::read(env::vars_os().map(|(name, value)| (text(name), text(value))))
     }
 
     /// Takes the value of one variable, or returns the complaint about it.
-    fn take(&mut self, index: usize, variable: &Variable, text: &str) -> Option<String> {
+    fn take(&mut self, index: usize, variable: &Variable, text: &str) -> Option<Complaint> {
         let name = variable.name;
         if let Some(stronger) = variable.yields_to.filter(|stronger| self.is_set(stronger)) {
-            return Some(format!(
-                "circulant: {name}={text:?} is ignored: only one of it and {stronger} is \
-                 accepted; using {stronger}"
-            ));
+            return Some(Complaint {
+                problem: format!("{name}={text:?}: only one of it and {stronger} is accepted"),
+                instead: format!("using {stronger}"),
+            });
         }
         if variable.read(text, self) {
             self.from_environment |= 1 << index;
@@ -293,9 +294,10 @@ impl Settings {
             None => "ignoring it".to_owned(),
         };
         let accepts = &variable.accepts;
-        Some(format!(
-            "circulant: {name}={text:?} cannot be read: accepted is {accepts}; {instead}"
-        ))
+        Some(Complaint {
+            problem: format!("{name}={text:?} cannot be read: accepted is {accepts}"),
+            instead,
+        })
     }
 
     fn is_set(&self, name: &str) -> bool {
@@ -373,16 +375,32 @@ fn layout() -> u64 {
     })
 }
 
+/// What is wrong with a variable, and what is done; both, as one line without its end, when displayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Complaint {
+    /// Which variable, what was found, and what is accepted.
+    pub problem: String,
+    instead: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "circulant: {}; {}", self.problem, self.instead)
+    }
+}
+
 /// The complaint about a variable that does not exist. Names are upper case; one in lower case is
 /// nearest to the same in upper case.
-fn unknown(name: &str, value: &str) -> String {
+fn unknown(name: &str, value: &str) -> Complaint {
     let upper = name.to_uppercase();
     let nearest = variables()
         .map(|variable| variable.name)
         .min_by_key(|known| strsim::damerau_levenshtein(known, &upper))
         .unwrap_or_default();
-    format!(
-        "circulant: {name}={value:?} is ignored: there is no such variable; the nearest name is \
-         {nearest}"
-    )
+    Complaint {
+        problem: format!(
+            "{name}={value:?}: there is no such variable, the nearest name is {nearest}"
+        ),
+        instead: "ignoring it".to_owned(),
+    }
 }

@@ -21,9 +21,10 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let folder = builds::folder(arguments.libraries.as_deref())?;
     let builds = builds::installed(&folder)?;
     writeln!(out, "Builds in {}:", folder.display())?;
-    for build in &builds {
-        let mpi = build.mpi.to_string();
-        writeln!(out, "  {mpi:<20}  {}", build.library.display())?;
+    let names: Vec<String> = builds.iter().map(|build| build.mpi.to_string()).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0);
+    for (build, name) in builds.iter().zip(names) {
+        writeln!(out, "  {name:<width$}  {}", build.library.display())?;
     }
     if builds.is_empty() {
         writeln!(out, "  none")?;

@@ -58,7 +58,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
     }
     let setting = (name, value.to_owned());
     match Settings::read([setting.clone()].into_iter()).1.pop() {
-        Some(complaint) => Err(complaint.trim_start_matches("circulant: ").to_owned()),
+        Some(complaint) => Err(complaint.problem),
         None => Ok(setting),
     }
 }
