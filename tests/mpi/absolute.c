@@ -110,6 +110,7 @@ static void gather_by_displacements(MPI_Comm comm, int blocks, const int *rank_o
     free(receive);
 }
 
+/* Not on one process, where MPICH 4.0 natively copies to address 0. */
 static void gather_by_addresses(void) {
     int all[64], others[64], blocks = 0, group = world_rank % 2;
     for (int rank = 0; rank < world_size; rank++) {
@@ -120,15 +121,13 @@ static void gather_by_addresses(void) {
     }
     check_case("displacements that are addresses");
     gather_by_displacements(MPI_COMM_WORLD, world_size, all);
-    if (world_size > 1) {
-        check_case("displacements that are addresses, between groups");
-        MPI_Comm local, inter;
-        MPI_Comm_split(MPI_COMM_WORLD, group, world_rank, &local);
-        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 1 - group, 7, &inter);
-        gather_by_displacements(inter, blocks, others);
-        MPI_Comm_free(&inter);
-        MPI_Comm_free(&local);
-    }
+    check_case("displacements that are addresses, between groups");
+    MPI_Comm local, inter;
+    MPI_Comm_split(MPI_COMM_WORLD, group, world_rank, &local);
+    MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 1 - group, 7, &inter);
+    gather_by_displacements(inter, blocks, others);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&local);
 }
 
 /* Items of two ints, of which the first is added, wherever the datatype says that it is. */
@@ -206,7 +205,9 @@ int main(int argc, char **argv) {
     gather_absolutely(ALLGATHER);
     gather_absolutely(ALLGATHERV);
     gather_absolutely(ALLGATHER_IN_PLACE);
-    gather_by_addresses();
+    if (world_size > 1) {
+        gather_by_addresses();
+    }
     if (argc > 1 && strcmp(argv[1], "reduce") == 0) {
         MPI_Op sum;
         MPI_Op_create(add, 1, &sum);
