@@ -30,6 +30,17 @@ pub struct Allgatherv {
     pub receive_type: MPI_Datatype,
 }
 
+impl Allgatherv {
+    /// The first element of the blocks of `processes` processes that has data, and its layout: with
+    /// displacements, it need not be at the buffer.
+    pub(super) fn received(&self, processes: usize) -> Result<(Buffer, Datatype), Stop> {
+        let first = (0..processes).find(|&rank| self.counts.at(rank) > 0);
+        let first = first.map_or(0, |rank| self.displacements.at(rank) as isize);
+        let datatype = layout_from(self.receive_type, self.receive, first)?;
+        Ok((datatype.element(self.receive, first), datatype))
+    }
+}
+
 /// Tries an MPI_Allgatherv.
 pub fn allgatherv(state: &State, call: Allgatherv, work: &mut Work) -> Result<(), Stop> {
     gather(state, Operation::Allgatherv, &call, work)
@@ -56,13 +67,10 @@ pub(super) fn gather(
     }
     work.bytes = bytes as u64;
     let blocks = state.blocks(operation, bytes, largest)?.min(largest);
-    // With displacements, the data need not begin at the buffer.
-    let first = (0..state.size()).find(|&rank| call.counts.at(rank) > 0);
-    let first = first.map_or(0, |rank| call.displacements.at(rank) as isize);
-    let receive_type = layout_from(call.receive_type, call.receive, first)?;
+    let received = call.received(state.size())?;
+    let receive_type = received.1;
     let own_length = product(count(call.counts.at(state.rank()))?, unit)?;
     let source = source(call, own_length)?;
-    let received = (receive_type.element(call.receive, first), receive_type);
     let home = call.displacements.at(state.rank()) as isize;
     let home = (receive_type.element(call.receive, home), receive_type);
     let source = match source {

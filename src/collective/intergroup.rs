@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::allgatherv::Allgatherv;
-use super::{count, layout, layout_from, product, size, source};
+use super::{count, layout, product, size, source};
 use crate::communicator::{Lists, Need, Remote, Service, State, Stop, Unit};
 use crate::engine::scratch_units;
 use crate::mpi::{Buffer, Datatype, Direct, Peers, Private, Source, Span, Words};
@@ -127,10 +127,7 @@ impl<'a> Across<'a> {
             call.send = Some((arguments.send, layout(arguments.send_type, arguments.send)?));
         }
         if call.received()? > 0 {
-            let first = (0..remote.size).find(|&rank| arguments.counts.at(rank) > 0);
-            let first = arguments.displacements.at(first.unwrap_or(0)) as isize;
-            let datatype = layout_from(arguments.receive_type, arguments.receive, first)?;
-            call.receive = Some((datatype.element(arguments.receive, first), datatype));
+            call.receive = Some(arguments.received(remote.size)?);
         }
         Ok(call)
     }

@@ -259,8 +259,8 @@ impl Communicator {
         result
     }
 
-    /// Whether it is no error that ends the program if no communicator can be made from this one; or
-    /// one can be made, as far as this process knows: of those that MPI can have there is one left. Local.
+    /// Whether one can be made from it without harm: an error would be returned, or none is to be expected,
+    /// since this process could have one more of those that MPI can have. Local.
     fn can_be_tried(self) -> bool {
         self.replaceable_handler().is_some() || judge().is_none_or(Judge::has_room)
     }

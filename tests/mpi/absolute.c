@@ -1,7 +1,8 @@
 /*
  * Buffers at MPI_BOTTOM, whose datatypes hold the addresses: in gathering, where each block is two
- * pieces in reverse order, or whose displacements do; and, with the argument "reduce", in reductions, where each item is a
- * number with a gap after it. (Open MPI 4.1 natively adds up something else there.)
+ * pieces in reverse order, or whose displacements do; and, with the argument "reduce", in
+ * reductions, where each item is a number with a gap after it. (Open MPI 4.1 natively adds up
+ * something else there.)
  */
 #include <stdlib.h>
 #include <string.h>
