@@ -107,10 +107,37 @@ static void made_and_freed(void) {
     }
 }
 
+static int handled;
+
+static void handler(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    handled++;
+}
+
+/*
+ * How often the handler of MPI_COMM_WORLD runs for errors without a communicator. MPICH 5 lets it only
+ * while nobody has set a handler of MPI_COMM_SELF.
+ */
+static int handled_of_none(void) {
+    int size, before = handled;
+    MPI_Datatype none = MPI_DATATYPE_NULL;
+    MPI_Errhandler own;
+    MPI_Comm_create_errhandler(handler, &own);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    MPI_Comm_size(MPI_COMM_NULL, &size);
+    MPI_Type_commit(&none);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Errhandler_free(&own);
+    return handled - before;
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "communicators", MPI_THREAD_SINGLE);
     check_case("on MPI_COMM_WORLD first");
+    int runs = handled_of_none();
+    check(runs > 0, "the handler did not run");
     medley(MPI_COMM_WORLD, ITEMS);
+    check(handled_of_none() == runs, "the handler does not run as before");
     each_kind();
     interleaved();
     made_and_freed();
