@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use circulant::merge::{Float64, Number, merge};
+use circulant::extensions::growing::merge::{Float64, Number, merge};
 
 /// What is compared with.
 fn plain<T: Number>(left: &[T], right: &[T], out: &mut [T]) {

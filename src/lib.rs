@@ -1,35 +1,47 @@
 //! circulant: round-optimal collective communication on circulant graphs, under existing MPI
 //! programs. This page is the map; `ARCHITECTURE.md` follows one call through the house.
 //!
+//! A module imports only from those below it (`tests/modules.rs`).
+//!
 //! | module | what it holds | MPI? | unsafe? |
 //! | --- | --- | --- | --- |
-//! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
-//! | [`plan`] | per collective, the sequence of rounds | no | forbidden |
-//! | [`transport`] | the trait that a plan is executed over | no | forbidden |
-//! | [`engine`] | the one executor of plans, and those of successive broadcasts and of operands that grow | no | forbidden |
-//! | [`merge`] | the merge of two sorted sequences of numbers | no | forbidden |
-//! | [`simulate`] | a transport with p ranks in memory, for checks and counts | no | forbidden |
-//! | [`select`] | settings, and the choice of algorithm and block count | no | forbidden |
-//! | [`launcher`] | what a job's launcher says in the environment | no | forbidden |
-//! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
-//! | `mpi` | the only place that calls `PMPI_*` | yes | yes |
-//! | `communicator` | per-communicator state behind a keyval attribute | yes | no |
-//! | `collective` | one file per MPI operation: arguments to plan to engine, or native | yes | no |
+//! | `api` | circulant's own C functions | no | yes |
+//! | [`extensions`] | the operations that MPI does not have, each as a whole | yes | yes |
 //! | `interpose` | the exported symbols, and the panic boundary | yes | yes |
-//! | `api` | our own C functions, the only ones in `include/circulant.h` | no | yes |
+//! | `collective` | one file per MPI operation: from arguments to facts and problem | yes | no |
+//! | `call` | a call in progress: prepare, advance, finish | yes | no |
+//! | `communicator` | what is kept for a communicator, behind a keyval attribute | yes | no |
+//! | [`simulate`] | p ranks in memory, for checks and counts | no | forbidden |
+//! | [`engine`] | runs the stages of a call over a transport | no | forbidden |
+//! | [`stage`] | algorithms: lists of plans, each on a team and a view of the data | no | forbidden |
+//! | [`team`] | lists of ranks, and what is computed once for their number | no | forbidden |
+//! | [`transport`] | messages and memory, by name; over MPI's point-to-point calls | yes | yes |
+//! | [`plan`] | per algorithm, the rounds of one process, as data | no | forbidden |
+//! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
+//! | [`pool`] | scratch, on lease to calls | no | forbidden |
+//! | [`select`] | settings; which algorithm runs a call, and with which parameters | no | forbidden |
+//! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
+//! | `mpi` | bindings of the MPI library, the only place that calls `PMPI_*` | yes | yes |
+//! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
 
 pub mod engine;
+pub mod extensions;
 pub mod launcher;
-pub mod merge;
+pub mod message;
 pub mod plan;
+pub mod pool;
 pub mod report;
 pub mod schedule;
 pub mod select;
 pub mod simulate;
+pub mod stage;
+pub mod team;
 pub mod transport;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub mod api;
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+mod call;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod collective;
 #[cfg(any(feature = "mpi", feature = "bindings"))]

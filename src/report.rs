@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Map, Value, json};
 
-use crate::select::{Operation, Origin, Reason, Settings};
+use crate::select::{Algorithm, Operation, Origin, Reason, Settings};
 
 /// Who ran a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +51,7 @@ impl Outcome {
 /// The work of one call, or the sums over many.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Work {
-    /// The bytes of the whole problem, as in [`Call::bytes`](crate::select::Call::bytes).
+    /// The bytes of the whole problem, as in [`Facts::bytes`](crate::select::Facts::bytes).
     pub bytes: u64,
     /// The time in the call.
     pub nanoseconds: u64,
@@ -59,9 +59,17 @@ pub struct Work {
     pub rounds: u64,
     /// The blocks into which the message was cut. 0 if the call went native.
     pub blocks: u64,
+    /// How it ran, if it was one call of ours.
+    pub algorithm: Option<Algorithm>,
 }
 
 impl Work {
+    /// The call has run by `algorithm`.
+    pub fn record(&mut self, algorithm: Algorithm, rounds: u64, blocks: u64) {
+        self.algorithm = Some(algorithm);
+        (self.rounds, self.blocks) = (rounds, blocks);
+    }
+
     fn seconds(&self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }
@@ -109,23 +117,46 @@ impl Counter {
             nanoseconds: self.nanoseconds.load(Relaxed),
             rounds: self.rounds.load(Relaxed),
             blocks: self.blocks.load(Relaxed),
+            algorithm: None,
         }
     }
 }
 
-/// One [`Counter`] for each operation and outcome.
-struct Counters([[Counter; Outcome::COUNT]; Operation::COUNT]);
+/// One [`Counter`] for each operation and outcome; and how often each operation ran by each algorithm.
+struct Counters {
+    by_outcome: [[Counter; Outcome::COUNT]; Operation::COUNT],
+    by_algorithm: [[AtomicU64; Algorithm::NAMES.len()]; Operation::COUNT],
+}
 
 /// The counters of this process.
 static COUNTERS: Counters = Counters::new();
 
 impl Counters {
     const fn new() -> Self {
-        Counters([const { [const { Counter::new() }; Outcome::COUNT] }; Operation::COUNT])
+        Counters {
+            by_outcome: [const { [const { Counter::new() }; Outcome::COUNT] }; Operation::COUNT],
+            by_algorithm: [const { [const { AtomicU64::new(0) }; Algorithm::NAMES.len()] };
+                Operation::COUNT],
+        }
     }
 
     fn of(&self, operation: Operation, outcome: Outcome) -> &Counter {
-        &self.0[operation as usize][outcome.index()]
+        &self.by_outcome[operation as usize][outcome.index()]
+    }
+
+    fn add(&self, operation: Operation, outcome: Outcome, work: &Work) {
+        self.of(operation, outcome).add(work);
+        if let Some(algorithm) = work.algorithm {
+            self.by_algorithm[operation as usize][algorithm.index()].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The algorithms by which an operation ran, and how often.
+    fn algorithms(&self, operation: Operation) -> Vec<(&'static str, u64)> {
+        let counts = self.by_algorithm[operation as usize].iter();
+        let counts = counts.map(|count| count.load(Relaxed));
+        let named = Algorithm::NAMES.into_iter().zip(counts);
+        named.filter(|&(_, count)| count > 0).collect()
     }
 
     /// The rows of the report: every operation and outcome that was met.
@@ -141,6 +172,10 @@ impl Counters {
                     outcome,
                     calls,
                     work: counter.work(),
+                    algorithms: match outcome {
+                        Outcome::Circulant => self.algorithms(operation),
+                        Outcome::Native(_) => Vec::new(),
+                    },
                 }
             })
             .filter(|row| row.calls > 0)
@@ -148,14 +183,9 @@ impl Counters {
     }
 }
 
-/// Writes a line to standard error, as far as that can be written to.
-pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
 /// Counts one call of this process.
 pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
-    COUNTERS.of(operation, outcome).add(work);
+    COUNTERS.add(operation, outcome, work);
 }
 
 /// How many calls of `operation` were counted so far, whoever ran them.
@@ -176,6 +206,8 @@ struct Row {
     outcome: Outcome,
     calls: u64,
     work: Work,
+    /// By which of circulant's algorithms, and how often.
+    algorithms: Vec<(&'static str, u64)>,
 }
 
 impl Row {
@@ -191,6 +223,9 @@ impl Row {
             Outcome::Circulant => {
                 row["rounds"] = self.work.rounds.into();
                 row["blocks"] = self.work.blocks.into();
+                let algorithms = self.algorithms.iter();
+                let algorithms = algorithms.map(|&(name, calls)| (name.to_owned(), calls.into()));
+                row["algorithms"] = Value::Object(algorithms.collect());
             }
             Outcome::Native(reason) => row["reason"] = reason.name().into(),
         }
@@ -198,6 +233,8 @@ impl Row {
     }
 
     fn cells(&self) -> [String; COLUMNS.len()] {
+        let algorithms = self.algorithms.iter();
+        let algorithms = algorithms.map(|(name, calls)| format!("{name} {calls}"));
         let (reason, rounds, blocks) = match self.outcome {
             Outcome::Circulant => (
                 String::new(),
@@ -215,6 +252,7 @@ impl Row {
             format!("{:.6}", self.work.seconds()),
             rounds,
             blocks,
+            algorithms.collect::<Vec<_>>().join(", "),
         ]
     }
 }
@@ -261,7 +299,7 @@ fn json(header: &Header, rows: &[Row]) -> String {
 }
 
 /// The columns of the table: heading, and whether it holds numbers, which are aligned right.
-const COLUMNS: [(&str, bool); 8] = [
+const COLUMNS: [(&str, bool); 9] = [
     ("operation", false),
     ("algorithm", false),
     ("reason", false),
@@ -270,6 +308,7 @@ const COLUMNS: [(&str, bool); 8] = [
     ("seconds", true),
     ("rounds", true),
     ("blocks", true),
+    ("algorithms", false),
 ];
 
 fn text(header: &Header, rows: &[Row]) -> String {
@@ -395,9 +434,10 @@ pub fn trace_line(trace: &Trace) -> String {
     let root = root.map(|root| format!(" root={root}")).unwrap_or_default();
     let outcome = match outcome {
         Outcome::Circulant => {
+            let name = work.algorithm.map_or("circulant", Algorithm::name);
             let (n, rounds) = (work.blocks, work.rounds);
             format!(
-                "circulant n={n} rounds={rounds} {}",
+                "{name} n={n} rounds={rounds} {}",
                 duration(work.nanoseconds)
             )
         }
@@ -425,28 +465,31 @@ mod tests {
         nanoseconds: 101_234_567,
         rounds: 128,
         blocks: 125,
+        algorithm: Some(Algorithm::Circulant { blocks: 125 }),
     };
     const SMALL: Work = Work {
         bytes: 8,
         nanoseconds: 1_000,
         rounds: 0,
         blocks: 0,
+        algorithm: None,
     };
 
-    /// Three broadcasts of ours, two small ones, and one reduce-scatter of ours.
+    /// Three broadcasts of ours, one of them another way, two small ones, and one reduce-scatter of
+    /// ours.
     fn some_calls() -> Counters {
         let counters = Counters::new();
-        for _ in 0..3 {
-            counters.of(Operation::Bcast, Outcome::Circulant).add(&CALL);
+        let gray = Work {
+            algorithm: Some(Algorithm::Gray),
+            ..CALL
+        };
+        for work in [CALL, gray, CALL] {
+            counters.add(Operation::Bcast, Outcome::Circulant, &work);
         }
         for _ in 0..2 {
-            counters
-                .of(Operation::Bcast, Outcome::Native(Reason::Small))
-                .add(&SMALL);
+            counters.add(Operation::Bcast, Outcome::Native(Reason::Small), &SMALL);
         }
-        counters
-            .of(Operation::ReduceScatterBlock, Outcome::Circulant)
-            .add(&CALL);
+        counters.add(Operation::ReduceScatterBlock, Outcome::Circulant, &CALL);
         counters
     }
 
@@ -487,11 +530,13 @@ mod tests {
             report["operations"],
             json!([
                 {"operation": "bcast", "algorithm": "circulant", "calls": 3, "bytes": 12_000_000,
-                 "seconds": 0.303703701, "rounds": 384, "blocks": 375},
+                 "seconds": 0.303703701, "rounds": 384, "blocks": 375,
+                 "algorithms": {"circulant": 2, "gray": 1}},
                 {"operation": "bcast", "algorithm": "native", "reason": "small", "calls": 2,
                  "bytes": 16, "seconds": 2e-6},
                 {"operation": "reduce_scatter_block", "algorithm": "circulant", "calls": 1,
-                 "bytes": 4_000_000, "seconds": 0.101234567, "rounds": 128, "blocks": 125},
+                 "bytes": 4_000_000, "seconds": 0.101234567, "rounds": 128, "blocks": 125,
+                 "algorithms": {"circulant": 1}},
             ])
         );
     }
@@ -512,10 +557,10 @@ mod tests {
 circulant: version {}, report of rank 0 of 5
 circulant: MPI library: Open MPI v4.1.4
 circulant: CIRCULANT_FORCE=1
-circulant: operation             algorithm  reason  calls     bytes   seconds  rounds  blocks
-circulant: bcast                 circulant              3  12000000  0.303704     384     375
+circulant: operation             algorithm  reason  calls     bytes   seconds  rounds  blocks  algorithms
+circulant: bcast                 circulant              3  12000000  0.303704     384     375  circulant 2, gray 1
 circulant: bcast                 native     small       2        16  0.000002
-circulant: reduce_scatter_block  circulant              1   4000000  0.101235     128     125
+circulant: reduce_scatter_block  circulant              1   4000000  0.101235     128     125  circulant 1
 ",
             env!("CARGO_PKG_VERSION")
         );

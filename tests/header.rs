@@ -1,4 +1,4 @@
-//! include/circulant.h is what cbindgen makes of src/api/.
+//! include/circulant.h is what cbindgen makes of circulant's own C functions.
 
 #![allow(clippy::expect_used)] // That is how a test fails.
 
@@ -6,15 +6,20 @@ use std::path::Path;
 
 const HEADER: &str = "include/circulant.h";
 
+/// Where the functions are.
+const SOURCES: [&str; 3] = [
+    "src/api.rs",
+    "src/extensions/growing/api.rs",
+    "src/extensions/successive/api.rs",
+];
+
 fn generate() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
-    // It finds the other files by their `mod`.
-    let bindings = cbindgen::Builder::new()
-        .with_config(config)
-        .with_src(root.join("src/api/mod.rs"))
-        .generate()
-        .expect("src/api/ can be bound");
+    let builder = cbindgen::Builder::new().with_config(config);
+    let sources = SOURCES.iter().map(|source| root.join(source));
+    let builder = sources.fold(builder, cbindgen::Builder::with_src);
+    let bindings = builder.generate().expect("C functions can be bound");
     let mut text = Vec::new();
     bindings.write(&mut text);
     String::from_utf8(text).expect("a header is text")

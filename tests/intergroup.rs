@@ -21,6 +21,7 @@ fn solve(lengths: [Vec<usize>; 2], division: Division, segment: usize) -> Vec<Co
         segment,
         rule: Rule::Halving,
         pacing: PACING,
+        seed: None,
     };
     simulate_intergroup(&problem).unwrap_or_else(|failure| panic!("{problem:?}: {failure:?}"))
 }
@@ -137,6 +138,7 @@ fn steps_pacing_and_skips_are_no_failure() {
                                     sends,
                                     synchronous,
                                 },
+                                seed: None,
                             };
                             let counts = simulate_intergroup(&problem);
                             assert!(counts.is_ok(), "{problem:?} {counts:?}");

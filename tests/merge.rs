@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use circulant::engine::{Limit, Rules};
-use circulant::simulate::{Grown, Pattern, Places, simulate_growing, simulate_pairwise};
+use circulant::extensions::growing::{
+    Grown, Limit, Pattern, Places, Rules, simulate_growing, simulate_pairwise,
+};
 
 const PATTERNS: [Pattern; 2] = [Pattern::Dissemination, Pattern::Circulant];
 

@@ -9,8 +9,14 @@
 use circulant::schedule::Rule;
 use circulant::select::{
     BcastOrder, Description, ENCODED, Merging, Mode, Operation, OperationSettings, Origin, Pacing,
-    Reason, Settings, Succession, describe,
+    Reason, Settings, Successive, describe,
 };
+
+/// The operations that have variables of their own.
+fn of_mpi() -> impl Iterator<Item = Operation> {
+    let all = Operation::ALL.into_iter();
+    all.filter(|operation| !operation.is_added())
+}
 
 /// Reads `NAME=value` pairs, the names without their prefix.
 fn read(variables: &[&str]) -> (Settings, Vec<String>) {
@@ -71,11 +77,12 @@ fn the_defaults_are_the_documented_ones() {
         sends: 2,
         pacing: Pacing::Auto,
         scratch_max: 67_108_864,
-        roots: 16,
         communicators: 32,
         bcast_order: BcastOrder::Auto,
-        succession: Succession::Auto,
+        successive: Successive::Auto,
         relayed: 1_024,
+        node_size: None,
+        chunks: 1,
         inter: true,
         gpu: true,
         trace: false,
@@ -102,8 +109,17 @@ fn good_values_of_the_general_variables() {
         ("INTER=0", |s| s.inter = false),
         ("BCAST_ORDER=gray", |s| s.bcast_order = BcastOrder::Gray),
         ("BCAST_ORDER=auto", |_| ()),
-        ("SUCCESSION=trees", |s| s.succession = Succession::Trees),
-        ("SUCCESSION=relay", |s| s.succession = Succession::Relay),
+        ("SUCCESSIVE_BCAST=native", |s| {
+            s.successive = Successive::Native
+        }),
+        ("SUCCESSIVE_BCAST=trees", |s| {
+            s.successive = Successive::Trees
+        }),
+        ("SUCCESSIVE_BCAST=relay", |s| {
+            s.successive = Successive::Relay
+        }),
+        ("NODE_SIZE=3", |s| s.node_size = Some(3)),
+        ("CHUNKS=2", |s| s.chunks = 2),
         ("RELAYED=0", |s| s.relayed = 0),
         ("RELAYED=1M", |s| s.relayed = 1 << 20),
         ("GPU=0", |s| s.gpu = false),
@@ -140,7 +156,6 @@ fn good_values_of_the_general_variables() {
         ("PACING=auto", |_| ()),
         ("SCRATCH_MAX=1G", |s| s.scratch_max = 1 << 30),
         ("SCRATCH_MAX=0", |s| s.scratch_max = 0),
-        ("ROOTS=4096", |s| s.roots = 4096),
         ("COMMUNICATORS=0", |s| s.communicators = 0),
     ];
     for (variable, change) in cases {
@@ -151,7 +166,7 @@ fn good_values_of_the_general_variables() {
 
 #[test]
 fn good_values_of_each_operations_variables() {
-    for operation in Operation::ALL {
+    for operation in of_mpi() {
         let name = operation.name().to_uppercase();
         let factor = if operation.is_rooted() { "F" } else { "G" };
         let own = |variable: String| accepted(&variable).operations;
@@ -221,7 +236,8 @@ fn bad_values_are_refused_and_the_default_stays() {
         ("PACING", ["Eager", "0", "fast"]),
         ("MERGE", ["bruck", "1", "Circulant"]),
         ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
-        ("ROOTS", ["0", "4097", "all"]),
+        ("NODE_SIZE", ["0", "1048577", "all"]),
+        ("CHUNKS", ["0", "17", "many"]),
         ("BCAST", ["ours", "1", "Native"]),
         ("REDUCE_BLOCKS", ["0", "1048577", "K"]),
         (
@@ -361,23 +377,24 @@ fn everything_set() -> Settings {
         "CENSUS_MAX=11",
         "MERGE=dissemination",
         "BCAST_ORDER=gray",
-        "SUCCESSION=relay",
+        "SUCCESSIVE_BCAST=relay",
         "RELAYED=12",
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",
         "SCRATCH_MAX=7",
-        "ROOTS=6",
+        "NODE_SIZE=6",
+        "CHUNKS=7",
         "COMMUNICATORS=7",
         "GPU=0",
         "INTER=0",
         "TRACE=1",
         "VERBOSE=1",
     ];
-    let own = Operation::ALL.iter().flat_map(|operation| {
+    let own = of_mpi().flat_map(|operation| {
         let name = operation.name().to_uppercase();
         let factor = if operation.is_rooted() { "F" } else { "G" };
-        let index = *operation as usize + 1;
+        let index = operation as usize + 1;
         let mode = ["native", "circulant"][index % 2];
         let blocks = ["BLOCKS", "BLOCK_SIZE"][index % 2];
         let variables = [
@@ -492,7 +509,7 @@ fn names_are_unique_and_every_operation_has_its_own() {
     unique.dedup();
     assert_eq!(unique.len(), names.len());
     assert_eq!(names.len(), ENCODED - 2);
-    for operation in Operation::ALL {
+    for operation in of_mpi() {
         let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
         let factor = if operation.is_rooted() { "F" } else { "G" };
         assert!(names.contains(&name.as_str()), "{name}");

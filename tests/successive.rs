@@ -5,9 +5,10 @@
 
 use std::collections::HashSet;
 
-use circulant::engine::{Flow, Way};
-use circulant::plan::{Order, Relay};
-use circulant::simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};
+use circulant::extensions::successive::{
+    Broken, Flow, Outcome, Relay, SuccessiveProblem, Way, simulate_successive,
+};
+use circulant::plan::Succession;
 use circulant::transport::SendMode;
 
 const fn trees(ahead: usize) -> Flow {
@@ -69,7 +70,7 @@ fn rotated_by(x: usize, by: u32, dimensions: u32) -> usize {
 fn owners_follow_the_gray_code_where_p_is_a_power_of_two() {
     for dimensions in 0..=10 {
         let code = gray_code(dimensions);
-        let order = Order::new(code.len());
+        let order = Succession::new(code.len());
         for step in 0..3 * code.len() {
             assert_eq!(order.owner(step), code[step % code.len()]);
         }
@@ -82,7 +83,7 @@ fn owners_follow_the_gray_code_where_p_is_a_power_of_two() {
 #[test]
 fn owners_go_round_for_every_p() {
     for p in 1..300 {
-        let order = Order::new(p);
+        let order = Succession::new(p);
         let owners: HashSet<_> = (0..p).map(|step| order.owner(step)).collect();
         assert_eq!(owners.len(), p);
         for step in 0..2 * p {
@@ -100,7 +101,7 @@ fn owners_go_round_for_every_p() {
 fn trees_are_the_papers_rotated_binomial_trees() {
     for dimensions in 1..=8 {
         let p = 1usize << dimensions;
-        let order = Order::new(p);
+        let order = Succession::new(p);
         let code = gray_code(dimensions);
         for step in 0..p {
             let (x, next) = (code[step], code[(step + 1) % p]);
@@ -122,7 +123,7 @@ fn trees_are_the_papers_rotated_binomial_trees() {
 #[test]
 fn other_trees_are_on_the_circulant_graph() {
     for p in (2..200usize).filter(|p| !p.is_power_of_two()) {
-        let order = Order::new(p);
+        let order = Succession::new(p);
         for step in [0, 1, p / 2, p - 1, p, 5 * p + 3] {
             let (tree, root) = (order.tree(step), step % p);
             assert_eq!(tree.root(), root);
@@ -142,7 +143,7 @@ fn other_trees_are_on_the_circulant_graph() {
 #[test]
 fn parents_and_children_agree_and_the_next_owner_is_first_and_a_leaf() {
     for p in 1..=130 {
-        let order = Order::new(p);
+        let order = Succession::new(p);
         for step in 0..p.min(40) {
             let tree = order.tree(step);
             assert_eq!(tree, order.tree_from(order.owner(step)));
@@ -186,7 +187,7 @@ fn every_p_has_the_same_time() {
             let outcome = solve(&problem(p, steps));
             let depth = p.ilog2() as usize;
             assert_eq!(outcome.time, 2 * (steps - 1) + depth, "p={p} n={steps}");
-            assert_eq!(outcome.time, Order::new(p).time(steps));
+            assert_eq!(outcome.time, Succession::new(p).time(steps));
             assert_eq!(outcome.conflicts, 0, "p={p} n={steps}");
             assert_eq!(outcome.sent.iter().sum::<usize>(), steps * (p - 1));
         }
@@ -210,7 +211,7 @@ fn no_process_sends_much_more_than_the_others() {
 #[test]
 fn broadcasts_in_every_unit_of_time_would_have_conflicts() {
     for p in [4usize, 8, 16, 5, 7, 9, 33] {
-        let order = Order::new(p);
+        let order = Succession::new(p);
         let has_conflict = |interval: usize| {
             let mut busy = HashSet::new();
             (0..2 * p).any(|step| {
@@ -251,7 +252,7 @@ fn other_trees_or_owners_would_have_conflicts() {
 #[test]
 fn the_time_is_within_the_paper_s_factor_of_the_lower_bound() {
     for p in 2..=4096usize {
-        let order = Order::new(p);
+        let order = Succession::new(p);
         let degree = p.next_power_of_two().ilog2() as usize;
         let bound = order.lower_bound(degree);
         assert!(bound >= p - 1 + (p - 1).div_ceil(degree));
@@ -292,8 +293,11 @@ fn every_flow_gives_the_same_values() {
 fn each_value_comes_once_from_the_nearest_skip() {
     for p in [1usize, 2, 3, 4, 5, 8, 12, 13, 16, 31, 33] {
         for factor in [2, 3, 5, 40] {
-            let (relay, order, steps) =
-                (Relay::new(Order::new(p), factor), Order::new(p), 0..3 * p);
+            let (relay, order, steps) = (
+                Relay::new(Succession::new(p), factor),
+                Succession::new(p),
+                0..3 * p,
+            );
             let mut skips = vec![1];
             while *skips.last().unwrap() < p {
                 skips.push((skips.last().unwrap() * factor).min(p));
@@ -324,7 +328,7 @@ fn each_value_comes_once_from_the_nearest_skip() {
 fn sends_and_receives_of_turns_agree() {
     for p in [2usize, 3, 4, 5, 8, 12, 13, 16, 31, 33] {
         for factor in [2, 3, 5, 40] {
-            let (relay, order) = (Relay::new(Order::new(p), factor), Order::new(p));
+            let (relay, order) = (Relay::new(Succession::new(p), factor), Succession::new(p));
             for steps in [0..1, 0..p, 0..3 * p + 1, p + 2..2 * p, 5..5] {
                 let (mut sent, mut received) = (Vec::new(), Vec::new());
                 for turn in 0..6 * p {
@@ -362,7 +366,7 @@ fn sends_and_receives_of_turns_agree() {
 fn a_relay_takes_one_unit_a_step() {
     for p in 2..=200usize {
         for factor in [2, 3, 5, 16] {
-            let order = Relay::new(Order::new(p), factor);
+            let order = Relay::new(Succession::new(p), factor);
             for steps in [1, p - 1, p, 2 * p + 3] {
                 let outcome = solve(&SuccessiveProblem {
                     flow: relay(factor),
@@ -396,7 +400,7 @@ fn nothing_happens_in_no_steps() {
     for p in [1, 2, 5, 8] {
         let outcome = solve(&problem(p, 0));
         assert_eq!((outcome.time, outcome.steps, outcome.code), (0, 0, 0));
-        assert_eq!(Order::new(p).time(0), 0);
+        assert_eq!(Succession::new(p).time(0), 0);
     }
 }
 
@@ -435,7 +439,7 @@ fn an_error_ends_all_processes_with_its_code() {
         }
         for step in 0..steps {
             let produce = Broken {
-                rank: Order::new(p).owner(step),
+                rank: Succession::new(p).owner(step),
                 step,
                 produces: true,
                 code: i32::MIN,

@@ -1,102 +1,162 @@
 //! What serves the calls on one communicator: made once, reused by every call.
 
-use std::ops::Range;
-
-use crate::engine::{self, Engine, Flow, Steps, Successive, Synchronous, Way, Workspace};
-use crate::mpi::{
-    Buffer, Datatype, Error, Layout, Memory, Message, OperandMemory, Operator, Peers, PointToPoint,
-    Private, Span, device,
-};
-use crate::plan::{Order, Parts, Piece, Plan, Routes, Schedules, Stream};
-use crate::schedule::{Sequence, Skips, Table};
-use crate::select::{Pacing, Reason, Settings};
-use crate::transport::SendMode;
+use std::any::Any;
+use std::sync::Arc;
 
 use super::Stop;
-use super::pool::Pool;
+use crate::engine::{Engine, Pacing, Synchronous};
+use crate::mpi::{Allocation, Array, Communicator, Datatype, Operator, Private, device};
+use crate::pool::{Agreement, Pool, Reserve};
+use crate::select::{self, Reason, Settings};
+use crate::stage::Stages;
+use crate::team::{Graph, Ranks, Team};
+use crate::transport::{Bytes, Lists, Packing};
 
-/// What serves the calls on one communicator. Its parts are public, so that a call can use several
-/// at once.
+/// What serves the calls on one communicator.
 pub struct Service {
-    /// This process' rank.
-    pub rank: usize,
     /// The private communicator: of both groups of an inter-communicator.
     pub private: Private,
     /// How many nodes its processes are on; of an inter-communicator only.
     pub nodes: usize,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,
-    /// The skips for p processes.
-    pub skips: Skips,
-    /// The skips of the algorithms with one block.
-    pub sequence: Sequence,
-    /// The routes of an all-to-all exchange, once they were needed.
-    pub routes: Option<Routes>,
-    /// Schedules for the roots seen last.
-    pub roots: Roots,
-    /// The receive schedules of all processes, once they were needed.
-    pub table: Option<Table>,
+    /// The processes of the communicator; of an inter-communicator, those of this process's group.
+    pub team: Team,
     /// Scratch.
-    pub pool: Pool,
-    /// How calls run.
-    pub run: Run,
-    /// What the calls fill anew each time, kept for its memory.
-    pub lists: Lists,
-    /// Which predefined operators MPI accepts on which datatypes.
-    pub judgements: Judgements,
-    /// Memory for operands that grow.
-    pub operands: OperandMemory,
+    pub pool: Pool<Allocation>,
+    /// How far rounds overlap.
+    pub pacing: Pacing,
+    /// What the calls before have left.
+    pub spare: Spare,
+    /// What the operations that MPI does not have keep from call to call.
+    pub kept: Option<Box<dyn Any + Send>>,
+    /// The predefined operators and datatypes that MPI was asked about.
+    accepted: Vec<(Operator, Datatype, bool)>,
+}
+
+/// Memory that calls leave to the next ones, so that a call in a steady state allocates nothing.
+#[derive(Default)]
+pub struct Spare {
+    stages: Vec<Stages>,
+    engines: Vec<Engine>,
+    lists: Vec<Lists>,
+    packed: Vec<Vec<u8>>,
+}
+
+impl Spare {
+    /// An empty list of stages.
+    pub fn stages(&mut self) -> Stages {
+        self.stages.pop().unwrap_or_default()
+    }
+
+    /// An engine with this pacing, which all of a communicator's have.
+    pub fn engine(&mut self, pacing: Pacing) -> Engine {
+        self.engines.pop().unwrap_or_else(|| Engine::new(pacing))
+    }
+
+    /// Lists for stored messages.
+    pub fn lists(&mut self) -> Lists {
+        self.lists.pop().unwrap_or_default()
+    }
+
+    /// Memory to pack elements in.
+    pub fn packed(&mut self) -> Vec<u8> {
+        self.packed.pop().unwrap_or_default()
+    }
+
+    /// A list of stages that is not needed any more.
+    pub fn keep_stages(&mut self, mut stages: Stages) {
+        stages.clear();
+        self.stages.push(stages);
+    }
+
+    /// What a call leaves.
+    pub fn keep(&mut self, stages: Stages, engine: Engine) {
+        self.keep_stages(stages);
+        self.engines.push(engine);
+    }
+
+    /// The same, of one that stored.
+    pub fn keep_lists(&mut self, lists: Lists) {
+        self.lists.push(lists);
+    }
+
+    /// The same, of one that combined or packed.
+    pub fn keep_packed(&mut self, packed: Vec<u8>) {
+        self.packed.push(packed);
+    }
+}
+
+impl Reserve for Allocation {
+    fn reserve(&mut self, bytes: usize) -> bool {
+        Allocation::reserve(self, bytes)
+    }
 }
 
 impl Service {
-    /// For a process of this rank in a group of this size, on the private communicator. Collective, and
-    /// all that is agreed on between groups whatever the calls: of a broadcast, not all know its size.
-    pub fn new(
-        (rank, size): (usize, usize),
-        between_groups: bool,
+    /// For process `place` of a team of `size`, whose ranks on the private communicator are those from
+    /// `first` on. Collective.
+    pub(super) fn new(
+        (first, place, size): (usize, usize, usize),
+        nodes: usize,
         settings: &Settings,
         private: Private,
     ) -> Result<Service, Stop> {
-        let communicator = private.communicator();
-        let nodes = if between_groups {
-            super::count_nodes(communicator)?
-        } else {
-            0
-        };
-        let devices = settings.gpu && !communicator.all_agree(!device::may_be_used())?;
+        let devices = settings.gpu && !private.all_agree(!device::may_be_used())?;
+        let graph = Arc::new(Graph::new(size, settings.skips));
         Ok(Service {
-            rank,
             devices,
             private,
             nodes,
-            skips: Skips::new(size),
-            sequence: Sequence::of_rule(settings.skips, size),
-            routes: None,
-            roots: Roots {
-                kept: Vec::new(),
-                most: settings.roots.max(1),
+            team: Team::new(graph, Ranks::from(first), place),
+            pool: Pool::new(place, settings.scratch_max),
+            pacing: Pacing {
+                window: settings.window,
+                sends: settings.sends,
+                synchronous: match settings.pacing {
+                    select::Pacing::Auto => Synchronous::Unpaced,
+                    select::Pacing::Synchronous => Synchronous::All,
+                    select::Pacing::Eager => Synchronous::None,
+                },
             },
-            table: None,
-            pool: Pool::new(rank, settings.scratch_max),
-            run: Run::new(settings),
-            lists: Lists::default(),
-            judgements: Judgements::default(),
-            operands: OperandMemory::default(),
+            spare: Spare::default(),
+            kept: None,
+            accepted: Vec::new(),
         })
+    }
+
+    /// The private communicator.
+    pub fn communicator(&self) -> Communicator {
+        self.private.communicator()
+    }
+
+    /// What is to be known to pack and unpack elements.
+    pub fn packing(&mut self, elements: Array) -> Packing {
+        let mut packed = self.spare.packed();
+        let packing = Packing::new(elements, self.communicator(), &mut packed);
+        self.spare.keep_packed(packed);
+        packing
+    }
+
+    /// Memory for a call that stores, with `scratch` bytes for the engine and `staging` bytes for
+    /// staging in `allocation`.
+    pub fn bytes(&mut self, allocation: Allocation, scratch: usize, staging: usize) -> Bytes {
+        Bytes::new(allocation, scratch, staging, self.spare.lists())
     }
 
     /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of a
     /// device, on any process. Collective where that may be.
-    pub(super) fn check(&self, data: &[(Buffer, Datatype)]) -> Result<(), Stop> {
-        let is_committed = |(index, (_, datatype)): (usize, &(Buffer, Datatype))| {
-            let seen = data[..index].iter().any(|(_, earlier)| earlier == datatype);
-            seen || datatype.is_committed(&self.private)
+    pub(super) fn check(&self, data: [Option<Array>; 2]) -> Result<(), Stop> {
+        let communicator = self.communicator();
+        let is_committed = |array: &Array| {
+            let mut datatype = *array.datatype();
+            datatype.is_committed(communicator)
         };
-        let committed = data.iter().enumerate().all(is_committed);
-        let on_device = |(buffer, datatype): &(_, _)| device::holds(*buffer, datatype);
-        let on_host = || !committed || !data.iter().any(on_device);
+        let data = data.iter().flatten();
+        let committed = data.clone().all(is_committed);
+        let on_host = || !committed || !data.clone().any(device::holds);
         // Who has wrong arguments takes part, because who has none to look at does.
-        if self.devices && !self.private.communicator().all_agree(on_host())? {
+        if self.devices && !self.private.all_agree(on_host())? {
             return Err(Stop::Native(Reason::DeviceMemory));
         }
         if committed {
@@ -105,222 +165,31 @@ impl Service {
             Err(Stop::Native(Reason::Arguments))
         }
     }
-}
 
-/// Lists with an entry a process, reused between calls.
-#[derive(Default)]
-pub struct Lists {
-    /// Where messages are: of operations that store.
-    pub messages: Vec<Message>,
-    /// Where messages are: between groups.
-    pub spans: Vec<Span>,
-    /// Where messages are: of operations that combine.
-    pub layouts: Vec<Layout>,
-    /// The messages that are not empty, ascending.
-    pub filled: Vec<usize>,
-    /// Where messages are in the staging area.
-    pub offsets: Vec<usize>,
-    /// The blocks that pass through this process.
-    pub pieces: Vec<Piece>,
-    /// For copies of elements that have gaps, and to see in which order elements are packed.
-    pub packed: Vec<u8>,
-    /// A word of each process, and scratch.
-    pub words: Vec<u64>,
-    /// What goes from one group of an inter-communicator to the other, and back.
-    pub streams: [Stream; 2],
-    /// The parts of both.
-    pub parts: Parts,
-}
-
-impl Lists {
-    /// Cuts the streams into parts, in steps of `segment` bytes.
-    pub fn set_parts(&mut self, segment: usize) {
-        self.parts
-            .set([&self.streams[0], &self.streams[1]], segment);
-    }
-}
-
-/// Schedules for the roots seen last, the latest first.
-pub struct Roots {
-    kept: Vec<Schedules>,
-    most: usize,
-}
-
-impl Roots {
-    /// The schedules of process `rank` for `root`, computed unless they are kept.
-    pub fn schedules(&mut self, skips: &Skips, rank: usize, root: usize) -> &Schedules {
-        match self.kept.iter().position(|kept| kept.root() == root) {
-            Some(index) => self.kept[..=index].rotate_right(1),
-            None => {
-                self.kept.truncate(self.most - 1);
-                self.kept.insert(0, Schedules::new(skips, rank, root));
-            }
-        }
-        &self.kept[0]
-    }
-}
-
-/// The predefined operators and datatypes that MPI was asked about.
-#[derive(Default)]
-pub struct Judgements(Vec<(Operator, Datatype, bool)>);
-
-impl Judgements {
-    /// The most that are remembered.
-    const MOST: usize = 64;
-
-    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own
-    /// operators are its own responsibility.
-    pub fn check(
-        &mut self,
-        operator: Operator,
-        datatype: &Datatype,
-        private: &Private,
-    ) -> Result<(), Stop> {
-        if !operator.is_predefined() || self.accepts(operator, datatype, private) {
+    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own operators
+    /// are its own responsibility.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check_operator(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
+        if !operator.is_predefined() || self.accepts(operator, datatype) {
             Ok(())
         } else {
             Err(Stop::Native(Reason::Arguments))
         }
     }
 
-    fn accepts(&mut self, operator: Operator, datatype: &Datatype, private: &Private) -> bool {
-        let known = self
-            .0
-            .iter()
-            .find(|known| (known.0, known.1) == (operator, *datatype));
-        if let Some(&(_, _, accepted)) = known {
-            return accepted;
+    fn accepts(&mut self, operator: Operator, datatype: &Datatype) -> bool {
+        /// The most that are remembered.
+        const MOST: usize = 64;
+        let is_this =
+            |known: &&(Operator, Datatype, bool)| (known.0, known.1) == (operator, *datatype);
+        if let Some(&(_, _, is_accepted)) = self.accepted.iter().find(is_this) {
+            return is_accepted;
         }
-        let accepted = operator.accepts(datatype, private);
-        self.0.truncate(Self::MOST - 1);
-        self.0.insert(0, (operator, *datatype, accepted));
-        accepted
+        let is_accepted = operator.accepts(datatype, &self.private);
+        self.accepted.truncate(MOST - 1);
+        self.accepted.insert(0, (operator, *datatype, is_accepted));
+        is_accepted
     }
 }
-
-/// How calls run: pacing, and the engine's bookkeeping.
-pub struct Run {
-    /// How far rounds overlap.
-    pub pacing: engine::Pacing,
-    /// The most bytes in a message to the next owner of successive broadcasts, unless a value has more.
-    relayed: usize,
-    workspace: Workspace,
-}
-
-impl Run {
-    fn new(settings: &Settings) -> Run {
-        Run {
-            pacing: engine::Pacing {
-                window: settings.window,
-                sends: settings.sends,
-                synchronous: match settings.pacing {
-                    Pacing::Auto => engine::Synchronous::Unpaced,
-                    Pacing::Synchronous => engine::Synchronous::All,
-                    Pacing::Eager => engine::Synchronous::None,
-                },
-            },
-            relayed: usize::try_from(settings.relayed).unwrap_or(usize::MAX),
-            workspace: Workspace::default(),
-        }
-    }
-
-    /// Runs `plan` to its end over `private`, between the places of `memory`, which it returns.
-    pub fn execute<M: Memory>(
-        &mut self,
-        plan: &dyn Plan,
-        private: &Private,
-        memory: M,
-    ) -> Result<M, Stop> {
-        self.execute_between(Peers::From(0), plan, private, memory)
-    }
-
-    /// The same where the processes of the plan are some of those of `private`.
-    pub fn execute_between<M: Memory>(
-        &mut self,
-        peers: Peers,
-        plan: &dyn Plan,
-        private: &Private,
-        memory: M,
-    ) -> Result<M, Stop> {
-        let mut transport = PointToPoint::new(private, peers, memory);
-        match Engine::new(plan, &mut transport, &mut self.workspace, self.pacing).advance() {
-            Ok(_) => {
-                transport.lengths()?;
-                Ok(transport.memory)
-            }
-            Err(error) => {
-                transport.give_up();
-                Err(Stop::Failed(error))
-            }
-        }
-    }
-
-    /// How values of `bytes` bytes with their headers go along trees: large ones with few places.
-    pub fn trees(&self, bytes: usize) -> Flow {
-        let ahead = (VALUES / 2 / bytes.max(1)).clamp(1, AHEAD);
-        Flow {
-            way: Way::Trees { ahead },
-            mode: self.mode(bytes),
-        }
-    }
-
-    /// The same from owner to owner.
-    pub fn relay(&self, bytes: usize) -> Flow {
-        let factor = 1 + (self.relayed / bytes.max(1)).max(1);
-        Flow {
-            way: Way::Relay { factor },
-            mode: self.mode(bytes),
-        }
-    }
-
-    /// How values of `bytes` bytes are sent: large ones wait for their receives.
-    pub fn mode(&self, bytes: usize) -> SendMode {
-        let is_synchronous = match self.pacing.synchronous {
-            Synchronous::Unpaced => bytes > EAGER_VALUE,
-            Synchronous::All => true,
-            Synchronous::None => false,
-        };
-        if is_synchronous {
-            SendMode::Synchronous
-        } else {
-            SendMode::Standard
-        }
-    }
-
-    /// Runs the successive broadcasts `steps` of this process and the others; returns the step after the last that was
-    /// run.
-    pub fn succeed<'a, M: Memory>(
-        &self,
-        (order, rank): (Order, usize),
-        steps: Range<usize>,
-        flow: Flow,
-        private: &'a Private,
-        memory: M,
-    ) -> Result<(M, usize), Stop>
-    where
-        PointToPoint<'a, M>: Steps<Error = Error>,
-    {
-        let mut transport = PointToPoint::new(private, Peers::From(0), memory);
-        let mut steps = Successive::new(order, rank, steps, flow, &mut transport);
-        let result = steps.advance();
-        let done = steps.done();
-        match result {
-            Ok(_) => {
-                transport.lengths()?;
-                Ok((transport.memory, done))
-            }
-            Err(error) => {
-                transport.give_up();
-                Err(Stop::Failed(error))
-            }
-        }
-    }
-}
-
-/// Steps whose receives are posted ahead, at most.
-const AHEAD: usize = 16;
-/// Bytes of values that are in flight here, unless one or two values are more.
-const VALUES: usize = 1 << 20;
-/// The largest value whose sends need not wait for their receives: of those, MPI buffers p - 1 at a process that is
-/// slow.
-const EAGER_VALUE: usize = 4 << 10;

@@ -1,9 +1,9 @@
-//! Which blocks of a reduction have arrived, and where in scratch their accumulators are.
+//! Which blocks of a reduction have arrived, and where in scratch their partial results are.
 //!
 //! A message has as many entries as blocks of it can be between their first arrival and their last
-//! round ([`Plan::holding`]), so the memory does not grow with the number of blocks.
+//! round ([`Shape::span`]), so the memory does not grow with the number of blocks.
 
-use crate::plan::{Piece, Plan};
+use crate::plan::{Block, ScratchUse, Shape};
 
 #[derive(Debug, Default)]
 pub(super) struct Accumulators {
@@ -20,27 +20,37 @@ struct Accumulator {
 }
 
 impl Accumulators {
-    pub(super) fn clear(&mut self, plan: &dyn Plan) {
-        self.span = plan.holding().min(plan.blocks());
+    /// Forgets all entries, and makes room for those of a plan of this shape.
+    pub(super) fn clear(&mut self, shape: &Shape) {
+        let has_partials = shape.scratch == ScratchUse::Partials;
+        self.span = if has_partials {
+            shape.span.min(shape.blocks)
+        } else {
+            0
+        };
         self.entries.clear();
-        self.entries.resize(plan.messages() * self.span, None);
+        self.entries.resize(shape.messages * self.span, None);
     }
 
-    pub(super) fn of(&self, piece: Piece) -> Option<usize> {
-        let entry = self.entries[self.index(piece)];
-        let accumulator = entry.filter(|accumulator| accumulator.block == piece.block);
+    /// Where the partial result of `block` is, if one has arrived.
+    pub(super) fn of(&self, block: Block) -> Option<usize> {
+        if self.span == 0 {
+            return None;
+        }
+        let entry = self.entries[self.index(block)];
+        let accumulator = entry.filter(|accumulator| accumulator.block == block.index);
         accumulator.map(|accumulator| accumulator.offset)
     }
 
-    pub(super) fn set(&mut self, piece: Piece, offset: usize) {
-        let index = self.index(piece);
+    pub(super) fn set(&mut self, block: Block, offset: usize) {
+        let index = self.index(block);
         self.entries[index] = Some(Accumulator {
-            block: piece.block,
+            block: block.index,
             offset,
         });
     }
 
-    fn index(&self, piece: Piece) -> usize {
-        piece.message * self.span + piece.block % self.span
+    fn index(&self, block: Block) -> usize {
+        block.message * self.span + block.index % self.span
     }
 }

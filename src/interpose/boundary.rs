@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::collective;
 use crate::communicator::{State, Stop};
+use crate::message::say;
 use crate::mpi::{Communicator, MPI_Comm};
-use crate::report::{self, Work};
+use crate::report::Work;
 use crate::select::Operation;
 
 /// Runs one exported call.
@@ -24,7 +25,7 @@ pub fn cross(
     let call = || collective::run(operation, communicator, root, native, attempt);
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let rank = communicator.rank().unwrap_or(0);
-        report::say(&format!(
+        say(&format!(
             "circulant: defect in {} on rank {rank}: the job ends",
             operation.name()
         ));

@@ -4,16 +4,16 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::boundary::cross;
 use super::onward::{Onward, Word, typed};
+use crate::call::attempt;
 use crate::collective::{
-    Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Reduce, ReduceScatter, ReduceScatterBlock,
-    Rooted, allgather, allgatherv, allreduce, alltoall, bcast, gather, reduce, reduce_scatter,
-    reduce_scatter_block, scatter, switch,
+    Allgather, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter, switch,
 };
+use crate::communicator::{hook_end, mark_duplicated, while_freed};
 #[cfg(idup_with_info)]
 use crate::mpi::MPI_Info;
 use crate::mpi::{
-    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, SUCCESS, function,
-    hook_end, mark_duplicated, native, while_freed,
+    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, Operands, Passed,
+    PassedByRank, SUCCESS, function, native,
 };
 #[cfg(large_count)]
 use crate::mpi::{MPI_Aint, MPI_Count};
@@ -84,228 +84,193 @@ macro_rules! word {
     };
 }
 
-/// The collective operations. One line a function:
-/// `name / twin(arguments) root? => Operation: attempt(Arguments { field = argument, ... })`.
+/// The collective operations, each with its twin for large counts. `Count` is what either counts with,
+/// `Displacement` what it measures displacements with.
 macro_rules! exports {
     ($(
-        $(#[$condition:meta])*
-        $name:ident / $native:ident($($argument:ident: $type:ty),*) $(root $root:ident)? =>
-            $operation:ident: $attempt:ident($arguments:ident {
-                $($field:ident = $($kind:ident)? ($value:ident)),*
-            });
-    )*) => {intercept! {$(
-        /// The MPI function of this name.
-        ///
-        $(#[$condition])*
-        $name / $native($($argument: $type,)* comm: MPI_Comm) {
-            // SAFETY: the arguments as the program passed them.
-            let forward = || unsafe { (native().functions.$native)($($argument,)* comm) };
-            #[allow(unused_mut, unused_assignments)]
-            let mut root_argument = None;
-            $(root_argument = Some($root);)?
-            cross(Operation::$operation, comm, root_argument, forward, |state, work| {
-                $attempt(state, $arguments { $($field: exports!(@$($kind)? $value)),* }, work)
-            })
+        $name:ident, $profiled:ident, $large:ident, $large_profiled:ident
+        ($($argument:ident: $type:ty),*) $(root $root:ident)? =>
+            $operation:ident, |$state:ident| $call:expr;
+    )*) => {
+        mod plain {
+            use super::*;
+
+            type Count = c_int;
+            type Displacement = c_int;
+
+            intercept! {$(
+                /// The MPI function of this name.
+                ///
+                $name / $profiled($($argument: $type,)* comm: MPI_Comm) {
+                    // SAFETY: the arguments as the program passed them.
+                    let forward = || unsafe { (native().functions.$profiled)($($argument,)* comm) };
+                    let root = exports!(@root $($root)?);
+                    cross(Operation::$operation, comm, root, forward, |$state, work| {
+                        attempt($state, &$call, work)
+                    })
+                }
+            )*}
         }
-    )*}};
-    (@buffer $value:ident) => {
-        // SAFETY: a buffer argument of the call in progress.
-        unsafe { Buffer::from_caller($value.cast()) }
+
+        #[cfg(large_count)]
+        mod large {
+            use super::*;
+
+            type Count = MPI_Count;
+            type Displacement = MPI_Aint;
+
+            intercept! {$(
+                /// The MPI function of this name.
+                ///
+                $large / $large_profiled($($argument: $type,)* comm: MPI_Comm) {
+                    // SAFETY: the arguments as the program passed them.
+                    let forward =
+                        || unsafe { (native().functions.$large_profiled)($($argument,)* comm) };
+                    let root = exports!(@root $($root)?);
+                    cross(Operation::$operation, comm, root, forward, |$state, work| {
+                        attempt($state, &$call, work)
+                    })
+                }
+            )*}
+        }
     };
-    (@narrow $value:ident) => {
-        // SAFETY: an array argument of the call in progress.
-        unsafe { Counts::narrow($value) }
+    (@root) => { None };
+    (@root $root:ident) => { Some($root) };
+}
+
+/// A buffer, a count and a datatype.
+macro_rules! passed {
+    ($buffer:ident, $count:ident, $datatype:ident) => {
+        // SAFETY: arguments of the call in progress, which belong together.
+        unsafe { Passed::new(Buffer::new($buffer), i64::from($count), $datatype) }
     };
-    (@wide $value:ident) => {
-        // SAFETY: an array argument of the call in progress.
-        unsafe { Counts::wide($value) }
+}
+
+/// The same with elements for every rank: as many of each, or arrays of counts and displacements.
+macro_rules! by_rank {
+    ($buffer:ident, $count:ident, $datatype:ident, $ranks:expr) => {{
+        let (count, ranks) = (i64::from($count), $ranks);
+        let (counts, displacements) = (Counts::equal(count, ranks), Counts::steps(count, ranks));
+        // SAFETY: arguments of the call in progress, which belong together.
+        unsafe { PassedByRank::new(Buffer::new($buffer), counts, displacements, $datatype) }
+    }};
+    ($buffer:ident, $counts:ident, $displacements:ident, $datatype:ident, $ranks:expr) => {{
+        let (counts, displacements) = (array!($counts, $ranks), array!($displacements, $ranks));
+        // SAFETY: arguments of the call in progress, which belong together.
+        unsafe { PassedByRank::new(Buffer::new($buffer), counts, displacements, $datatype) }
+    }};
+}
+
+/// An entry for every rank.
+macro_rules! array {
+    ($array:ident, $ranks:expr) => {
+        // SAFETY: an array argument of the call in progress, with an entry for every rank.
+        unsafe { Counts::array($array, $ranks) }
     };
-    (@addresses $value:ident) => {
-        // SAFETY: an array argument of the call in progress.
-        unsafe { Counts::addresses($value) }
-    };
-    (@count $value:ident) => { i64::from($value) };
-    (@ $value:ident) => { $value };
+}
+
+/// The arguments of a reduction, whose result has these parts.
+macro_rules! operands {
+    ($send:ident, $receive:ident, $counts:expr, $datatype:ident) => {{
+        let (send, receive, counts) = (Buffer::new($send), Buffer::new($receive), $counts);
+        // SAFETY: arguments of the call in progress, which belong together.
+        unsafe { Operands::new(send, receive, counts, $datatype) }
+    }};
 }
 
 exports! {
-    MPI_Bcast / PMPI_Bcast(
-        buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int
-    ) root root => Bcast: bcast(Bcast {
-        buffer = buffer(buffer), count = count(count), datatype = (datatype), root = (root)
-    });
+    MPI_Bcast, PMPI_Bcast, MPI_Bcast_c, PMPI_Bcast_c(
+        buffer: *mut c_void, count: Count, datatype: MPI_Datatype, root: c_int
+    ) root root => Bcast, |_state| Bcast {
+        data: passed!(buffer, count, datatype),
+        root,
+    };
 
-    MPI_Reduce / PMPI_Reduce(
-        send: *const c_void, receive: *mut c_void, count: c_int, datatype: MPI_Datatype,
+    MPI_Reduce, PMPI_Reduce, MPI_Reduce_c, PMPI_Reduce_c(
+        send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op, root: c_int
-    ) root root => Reduce: reduce(Reduce {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op), root = (root)
-    });
+    ) root root => Reduce, |_state| Reduce {
+        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype),
+        op,
+        root,
+    };
 
-    MPI_Allgather / PMPI_Allgather(
-        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype
-    ) => Allgather: allgather(Allgather {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type)
-    });
+    MPI_Allgather, PMPI_Allgather, MPI_Allgather_c, PMPI_Allgather_c(
+        send: *const c_void, send_count: Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: Count, receive_type: MPI_Datatype
+    ) => Allgather, |state| Allgather {
+        operation: Operation::Allgather,
+        send: passed!(send, send_count, send_type),
+        receive: by_rank!(receive, receive_count, receive_type, state.peers()),
+    };
 
-    MPI_Allgatherv / PMPI_Allgatherv(
-        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
-        receive: *mut c_void, counts: *const c_int, displacements: *const c_int,
+    MPI_Allgatherv, PMPI_Allgatherv, MPI_Allgatherv_c, PMPI_Allgatherv_c(
+        send: *const c_void, send_count: Count, send_type: MPI_Datatype,
+        receive: *mut c_void, counts: *const Count, displacements: *const Displacement,
         receive_type: MPI_Datatype
-    ) => Allgatherv: allgatherv(Allgatherv {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), counts = narrow(counts),
-        displacements = narrow(displacements), receive_type = (receive_type)
-    });
+    ) => Allgatherv, |state| Allgather {
+        operation: Operation::Allgatherv,
+        send: passed!(send, send_count, send_type),
+        receive: by_rank!(receive, counts, displacements, receive_type, state.peers()),
+    };
 
-    MPI_Reduce_scatter_block / PMPI_Reduce_scatter_block(
-        send: *const c_void, receive: *mut c_void, count: c_int, datatype: MPI_Datatype,
+    MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
+    MPI_Reduce_scatter_block_c, PMPI_Reduce_scatter_block_c(
+        send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op
-    ) => ReduceScatterBlock: reduce_scatter_block(ReduceScatterBlock {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op)
-    });
+    ) => ReduceScatterBlock, |state| ReduceScatter {
+        operation: Operation::ReduceScatterBlock,
+        operands: {
+            let counts = Counts::equal(i64::from(count), state.size());
+            operands!(send, receive, counts, datatype)
+        },
+        op,
+    };
 
-    MPI_Reduce_scatter / PMPI_Reduce_scatter(
-        send: *const c_void, receive: *mut c_void, counts: *const c_int, datatype: MPI_Datatype,
+    MPI_Reduce_scatter, PMPI_Reduce_scatter, MPI_Reduce_scatter_c, PMPI_Reduce_scatter_c(
+        send: *const c_void, receive: *mut c_void, counts: *const Count, datatype: MPI_Datatype,
         op: MPI_Op
-    ) => ReduceScatter: reduce_scatter(ReduceScatter {
-        send = buffer(send), receive = buffer(receive), counts = narrow(counts),
-        datatype = (datatype), op = (op)
-    });
+    ) => ReduceScatter, |state| ReduceScatter {
+        operation: Operation::ReduceScatter,
+        operands: operands!(send, receive, array!(counts, state.size()), datatype),
+        op,
+    };
 
-    MPI_Allreduce / PMPI_Allreduce(
-        send: *const c_void, receive: *mut c_void, count: c_int, datatype: MPI_Datatype,
+    MPI_Allreduce, PMPI_Allreduce, MPI_Allreduce_c, PMPI_Allreduce_c(
+        send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op
-    ) => Allreduce: allreduce(Allreduce {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op)
-    });
+    ) => Allreduce, |_state| Allreduce {
+        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype),
+        op,
+    };
 
-    MPI_Alltoall / PMPI_Alltoall(
-        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype
-    ) => Alltoall: alltoall(Alltoall {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type)
-    });
+    MPI_Alltoall, PMPI_Alltoall, MPI_Alltoall_c, PMPI_Alltoall_c(
+        send: *const c_void, send_count: Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: Count, receive_type: MPI_Datatype
+    ) => Alltoall, |state| Alltoall {
+        send: by_rank!(send, send_count, send_type, state.peers()),
+        receive: by_rank!(receive, receive_count, receive_type, state.peers()),
+    };
 
-    MPI_Gather / PMPI_Gather(
-        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
-    ) root root => Gather: gather(Rooted {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type), root = (root)
-    });
+    MPI_Gather, PMPI_Gather, MPI_Gather_c, PMPI_Gather_c(
+        send: *const c_void, send_count: Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: Count, receive_type: MPI_Datatype, root: c_int
+    ) root root => Gather, |state| Gather {
+        operation: Operation::Gather,
+        part: passed!(send, send_count, send_type),
+        whole: by_rank!(receive, receive_count, receive_type, state.peers()),
+        root,
+    };
 
-    MPI_Scatter / PMPI_Scatter(
-        send: *const c_void, send_count: c_int, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: c_int, receive_type: MPI_Datatype, root: c_int
-    ) root root => Scatter: scatter(Rooted {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type), root = (root)
-    });
-
-    #[cfg(large_count)]
-    MPI_Bcast_c / PMPI_Bcast_c(
-        buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, root: c_int
-    ) root root => Bcast: bcast(Bcast {
-        buffer = buffer(buffer), count = count(count), datatype = (datatype), root = (root)
-    });
-
-    #[cfg(large_count)]
-    MPI_Reduce_c / PMPI_Reduce_c(
-        send: *const c_void, receive: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        op: MPI_Op, root: c_int
-    ) root root => Reduce: reduce(Reduce {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op), root = (root)
-    });
-
-    #[cfg(large_count)]
-    MPI_Allgather_c / PMPI_Allgather_c(
-        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype
-    ) => Allgather: allgather(Allgather {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type)
-    });
-
-    #[cfg(large_count)]
-    MPI_Allgatherv_c / PMPI_Allgatherv_c(
-        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
-        receive: *mut c_void, counts: *const MPI_Count, displacements: *const MPI_Aint,
-        receive_type: MPI_Datatype
-    ) => Allgatherv: allgatherv(Allgatherv {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), counts = wide(counts),
-        displacements = addresses(displacements), receive_type = (receive_type)
-    });
-
-    #[cfg(large_count)]
-    MPI_Reduce_scatter_block_c / PMPI_Reduce_scatter_block_c(
-        send: *const c_void, receive: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        op: MPI_Op
-    ) => ReduceScatterBlock: reduce_scatter_block(ReduceScatterBlock {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op)
-    });
-
-    #[cfg(large_count)]
-    MPI_Reduce_scatter_c / PMPI_Reduce_scatter_c(
-        send: *const c_void, receive: *mut c_void, counts: *const MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op
-    ) => ReduceScatter: reduce_scatter(ReduceScatter {
-        send = buffer(send), receive = buffer(receive), counts = wide(counts),
-        datatype = (datatype), op = (op)
-    });
-
-    #[cfg(large_count)]
-    MPI_Allreduce_c / PMPI_Allreduce_c(
-        send: *const c_void, receive: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        op: MPI_Op
-    ) => Allreduce: allreduce(Allreduce {
-        send = buffer(send), receive = buffer(receive), count = count(count),
-        datatype = (datatype), op = (op)
-    });
-
-    #[cfg(large_count)]
-    MPI_Alltoall_c / PMPI_Alltoall_c(
-        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype
-    ) => Alltoall: alltoall(Alltoall {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type)
-    });
-
-    #[cfg(large_count)]
-    MPI_Gather_c / PMPI_Gather_c(
-        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
-    ) root root => Gather: gather(Rooted {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type), root = (root)
-    });
-
-    #[cfg(large_count)]
-    MPI_Scatter_c / PMPI_Scatter_c(
-        send: *const c_void, send_count: MPI_Count, send_type: MPI_Datatype,
-        receive: *mut c_void, receive_count: MPI_Count, receive_type: MPI_Datatype, root: c_int
-    ) root root => Scatter: scatter(Rooted {
-        send = buffer(send), send_count = count(send_count), send_type = (send_type),
-        receive = buffer(receive), receive_count = count(receive_count),
-        receive_type = (receive_type), root = (root)
-    });
+    MPI_Scatter, PMPI_Scatter, MPI_Scatter_c, PMPI_Scatter_c(
+        send: *const c_void, send_count: Count, send_type: MPI_Datatype,
+        receive: *mut c_void, receive_count: Count, receive_type: MPI_Datatype, root: c_int
+    ) root root => Scatter, |state| Gather {
+        operation: Operation::Scatter,
+        part: passed!(receive, receive_count, receive_type),
+        whole: by_rank!(send, send_count, send_type, state.peers()),
+        root,
+    };
 }
 
 intercept! {

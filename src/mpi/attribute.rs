@@ -1,134 +1,129 @@
-//! Our state behind a communicator's attribute, and the hook at the end of MPI.
+//! Typed attributes of communicators, and the keyvals behind them.
 //!
-//! While a communicator is being freed, the program's own delete callbacks may still use it, after
-//! ours has freed the state: then it has none, and calls on it are native.
-//!
-//! The attribute's copy callback copies nothing (a duplicate gets its own state when it needs one)
-//! but is a real function, since Open MPI does not accept a null one. The delete callback frees
-//! the state with the communicator. Open MPI 5 does not run MPI_COMM_WORLD's delete callbacks at
-//! MPI_Finalize; MPI_COMM_SELF's run everywhere, first, while MPI can still be used: so what has
-//! to happen at the end hangs there.
+//! The copy callback copies nothing, since a duplicate gets what it needs when it needs it. But it is
+//! a real function: Open MPI does not accept a null one. The delete callback drops the value.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
-use std::thread::ThreadId;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
-use super::sys::MPI_Comm;
-use parking_lot::Mutex;
-
-use super::communicator::free_judge;
-use super::native::native;
-use super::{Communicator, SUCCESS, check, is_active};
-use crate::communicator::State;
+use super::library::native;
+use super::sys::{MPI_Comm, MPI_Datatype};
+use super::{Communicator, SUCCESS, check};
 
 /// A keyval that is created when it is first needed.
-struct Keyval {
+pub struct Keyval<K> {
     value: AtomicI32,
     created: AtomicBool,
+    kind: PhantomData<fn() -> K>,
 }
 
-type Delete = unsafe extern "C" fn(MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int;
-
-impl Keyval {
-    const fn new() -> Keyval {
+impl<K> Keyval<K> {
+    /// None yet.
+    pub const fn new() -> Keyval<K> {
         Keyval {
             value: AtomicI32::new(0),
             created: AtomicBool::new(false),
+            kind: PhantomData,
         }
     }
 
-    fn get(&self) -> Option<c_int> {
+    /// The keyval, if it exists.
+    pub fn get(&self) -> Option<c_int> {
         self.created
             .load(Ordering::Acquire)
             .then(|| self.value.load(Ordering::Relaxed))
     }
 
-    /// The keyval, created unless it exists. Without a lock, which must not be held across an MPI
-    /// call: of two threads that create one at once, the later frees its own.
-    fn get_or_create(&self, delete: Delete) -> Option<c_int> {
+    /// The keyval, created by `create` unless it exists. Without a lock, which must not be held across
+    /// an MPI call: of two threads that create one at once, the later leaves its own unused.
+    fn get_or_create_by(&self, create: impl FnOnce(&mut c_int) -> c_int) -> Option<c_int> {
         if let Some(keyval) = self.get() {
             return Some(keyval);
         }
-        let functions = &native().functions;
-        let invalid = native().constants.keyval_invalid.0;
-        let mut keyval = invalid;
-        // SAFETY: both callbacks are functions of the types that MPI calls.
-        check(unsafe {
-            (functions.PMPI_Comm_create_keyval)(
-                Some(copy_nothing),
-                Some(delete),
-                &mut keyval,
-                std::ptr::null_mut(),
-            )
-        })
-        .ok()?;
+        let mut keyval = native().constants.keyval_invalid.0;
+        check(create(&mut keyval)).ok()?;
         let _ = self
             .value
             .compare_exchange(0, keyval, Ordering::AcqRel, Ordering::Acquire);
         self.created.store(true, Ordering::Release);
-        let winner = self.value.load(Ordering::Acquire);
-        if winner != keyval {
-            // SAFETY: created above and used nowhere.
-            unsafe { (functions.PMPI_Comm_free_keyval)(&mut keyval) };
-        }
-        Some(winner)
+        Some(self.value.load(Ordering::Acquire))
     }
 
-    fn free(&self) {
+    fn free_by(&self, free: impl FnOnce(&mut c_int)) {
         if self.created.swap(false, Ordering::AcqRel) {
-            let mut keyval = self.value.swap(0, Ordering::AcqRel);
-            // SAFETY: created by `get_or_create`; MPI keeps it while attributes refer to it.
-            unsafe { (native().functions.PMPI_Comm_free_keyval)(&mut keyval) };
+            free(&mut self.value.swap(0, Ordering::AcqRel));
         }
     }
 }
 
-static STATE: Keyval = Keyval::new();
-static END: Keyval = Keyval::new();
-/// On communicators that MPI_Comm_idup was called on.
-static DUPLICATED: Keyval = Keyval::new();
-/// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
-/// first one's delete callback, as if it were the end.)
-static HOOKED: AtomicBool = AtomicBool::new(false);
-/// Set when MPI is about to end: from then on every call is native.
-static ENDED: AtomicBool = AtomicBool::new(false);
+/// Of datatypes, with numbers as values.
+pub struct OfDatatypes;
 
-/// The communicators that are being freed, and how many they are, so that calls seldom need the lock.
-static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
-static FREEING: AtomicUsize = AtomicUsize::new(0);
+impl Keyval<OfDatatypes> {
+    /// The keyval, created unless it exists.
+    pub fn get_or_create(&self) -> Option<c_int> {
+        self.get_or_create_by(|keyval| {
+            // SAFETY: both callbacks are functions of the types that MPI calls.
+            unsafe {
+                (native().functions.PMPI_Type_create_keyval)(
+                    Some(copy_nothing_of_datatype),
+                    Some(delete_nothing_of_datatype),
+                    keyval,
+                    std::ptr::null_mut(),
+                )
+            }
+        })
+    }
 
-/// A communicator that is being freed, by its handle, and the thread that does it: to another
-/// thread the same handle may be a new communicator already.
-#[derive(PartialEq)]
-struct Freed(Communicator, ThreadId);
-
-impl Freed {
-    fn here(communicator: Communicator) -> Freed {
-        Freed(communicator, std::thread::current().id())
+    /// Gives it up. MPI keeps it while attributes refer to it.
+    pub fn free(&self) {
+        self.free_by(|keyval| {
+            // SAFETY: created above.
+            unsafe { (native().functions.PMPI_Type_free_keyval)(keyval) };
+        });
     }
 }
 
-// SAFETY: the handle is only compared.
-unsafe impl Send for Freed {}
-
-/// Runs `free`, which frees `communicator`.
-pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
-    FREED.lock().push(Freed::here(communicator));
-    FREEING.fetch_add(1, Ordering::SeqCst);
-    let code = free();
-    FREEING.fetch_sub(1, Ordering::SeqCst);
-    let mut freed = FREED.lock();
-    if let Some(index) = freed
-        .iter()
-        .position(|freed| *freed == Freed::here(communicator))
-    {
-        freed.swap_remove(index);
-    }
-    code
+unsafe extern "C" fn copy_nothing_of_datatype(
+    _datatype: MPI_Datatype,
+    _keyval: c_int,
+    _extra: *mut c_void,
+    _value: *mut c_void,
+    _copy: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: MPI passes the address of an integer.
+    unsafe { *flag = 0 };
+    SUCCESS
 }
 
-fn is_being_freed(communicator: Communicator) -> bool {
-    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
+unsafe extern "C" fn delete_nothing_of_datatype(
+    _datatype: MPI_Datatype,
+    _keyval: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    SUCCESS
+}
+
+/// A keyval of communicators, whose values are boxes with a `T`. Its extra state is the cache.
+struct Holding<T>(PhantomData<T>);
+
+impl<T> Holding<T> {
+    /// As [`KeyvalKind::create`].
+    fn create(keyval: &mut c_int, cache: &'static Cache) -> c_int {
+        let extra = std::ptr::from_ref(cache).cast_mut().cast();
+        // SAFETY: both callbacks are functions of the types that MPI calls.
+        unsafe {
+            (native().functions.PMPI_Comm_create_keyval)(
+                Some(copy_nothing),
+                Some(drop_value::<T>),
+                keyval,
+                extra,
+            )
+        }
+    }
 }
 
 unsafe extern "C" fn copy_nothing(
@@ -144,145 +139,191 @@ unsafe extern "C" fn copy_nothing(
     SUCCESS
 }
 
-unsafe extern "C" fn delete_state(
-    _communicator: MPI_Comm,
+unsafe extern "C" fn drop_value<T>(
+    communicator: MPI_Comm,
     _keyval: c_int,
     value: *mut c_void,
-    _extra: *mut c_void,
+    extra: *mut c_void,
 ) -> c_int {
-    // SAFETY: every value of this attribute was made by `Box::into_raw` in `state`, and MPI calls
-    // this once for each.
-    drop(unsafe { Box::from_raw(value.cast::<State>()) });
+    // SAFETY: the extra state of such a keyval is a cache that is never dropped.
+    unsafe { &*extra.cast::<Cache>() }.forget(communicator.0 as usize);
+    // SAFETY: every value of such a keyval was made by `Box::into_raw`, and MPI calls this once for
+    // each.
+    let value = unsafe { Box::from_raw(value.cast::<T>()) };
+    // A panic must not cross into MPI, and there is nobody to tell.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
     SUCCESS
 }
 
-/// The state of `communicator`, made by `create` (collective) at the first call on it. None where
-/// MPI is not there to use, or the attribute cannot be set.
+/// The values of some communicators, by their handles: so that a call need not ask MPI.
 ///
-/// The reference is good for the duration of a collective call: MPI forbids to free a communicator
-/// meanwhile.
-pub fn state<'call>(
-    communicator: Communicator,
-    create: impl FnOnce() -> Option<State>,
-) -> Option<&'call State> {
-    if ENDED.load(Ordering::Relaxed) {
-        return None;
-    }
-    if STATE.get().is_none() && !is_active() {
-        return None;
-    }
-    if is_being_freed(communicator) {
-        return None;
-    }
-    let keyval = STATE.get_or_create(delete_state)?;
-    if let Some(found) = lookup(communicator, keyval) {
-        return Some(found);
-    }
-    hook_end();
-    let state = Box::into_raw(Box::new(create()?));
-    // SAFETY: `state` is a box's address, which `delete_state` turns back into the box.
-    let set = check(unsafe {
-        (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, state.cast())
-    });
-    if set.is_err() {
-        // SAFETY: the attribute was not set, so nobody else owns the box.
-        drop(unsafe { Box::from_raw(state) });
-        return None;
-    }
-    // SAFETY: owned by the attribute from here on; see above for how long.
-    Some(unsafe { &*state })
+/// It is right although handles are used again. A value leaves the cache in the delete callback, which
+/// MPI runs before the handle can mean another communicator. And an entry is never taken from a
+/// handle that is in use, so what a call finds for its own handle cannot change under it. Handles that
+/// find no free entry are not cached.
+struct Cache([Entry; 256]);
+
+struct Entry {
+    /// The handle; [`FREE`] or [`BUSY`] if none.
+    handle: AtomicUsize,
+    value: AtomicPtr<c_void>,
 }
 
-/// Remembers that a duplication of `communicator` that does not block is being started. Local.
-pub fn mark_duplicated(communicator: Communicator) {
-    if ENDED.load(Ordering::Relaxed) || communicator.is_null() || !is_active() {
-        return;
+/// No handle is 0 or this in any MPI.
+const FREE: usize = 0;
+const BUSY: usize = usize::MAX;
+
+impl Cache {
+    const fn new() -> Cache {
+        Cache(
+            [const {
+                Entry {
+                    handle: AtomicUsize::new(FREE),
+                    value: AtomicPtr::new(std::ptr::null_mut()),
+                }
+            }; 256],
+        )
     }
-    if let Some(keyval) = DUPLICATED.get_or_create(delete_nothing) {
-        let marker: *mut c_void = (&raw const ENDED).cast_mut().cast();
-        // SAFETY: the value is only compared with null, never read through.
-        unsafe {
-            (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, marker);
+
+    /// The entries that a handle may be in.
+    fn entries(&self, handle: usize) -> impl Iterator<Item = &Entry> {
+        let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
+        let first = mixed >> (usize::BITS - 8);
+        (0..4).map(move |next| &self.0[(first + next) % self.0.len()])
+    }
+
+    fn find(&self, handle: usize) -> Option<*mut c_void> {
+        let mut entries = self.entries(handle);
+        let found = entries.find(|entry| entry.handle.load(Ordering::Acquire) == handle)?;
+        Some(found.value.load(Ordering::Relaxed))
+    }
+
+    fn remember(&self, handle: usize, value: *mut c_void) {
+        // The ranks of a simulation may share what is static, and have the same handles.
+        if cfg!(smpi) || self.find(handle).is_some() {
+            return;
+        }
+        let take = |entry: &&Entry| {
+            let (order, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            entry
+                .handle
+                .compare_exchange(FREE, BUSY, order, failure)
+                .is_ok()
+        };
+        if let Some(entry) = self.entries(handle).find(take) {
+            entry.value.store(value, Ordering::Relaxed);
+            entry.handle.store(handle, Ordering::Release);
         }
     }
-}
 
-/// Whether such a duplication may be under way. (When it ends is not seen.)
-pub fn is_being_duplicated(communicator: Communicator) -> bool {
-    let keyval = DUPLICATED.get();
-    keyval.is_some_and(|keyval| attribute(communicator, keyval).is_some())
-}
-
-unsafe extern "C" fn delete_nothing(
-    _communicator: MPI_Comm,
-    _keyval: c_int,
-    _value: *mut c_void,
-    _extra: *mut c_void,
-) -> c_int {
-    SUCCESS
-}
-
-fn lookup<'call>(communicator: Communicator, keyval: c_int) -> Option<&'call State> {
-    let value = attribute(communicator, keyval)?;
-    // SAFETY: every value of this attribute is the address of a `State`.
-    Some(unsafe { &*value.cast::<State>() })
-}
-
-fn attribute(communicator: Communicator, keyval: c_int) -> Option<*mut c_void> {
-    let mut value: *mut c_void = std::ptr::null_mut();
-    let mut found = 0;
-    // SAFETY: writes a pointer and an integer.
-    let code = unsafe {
-        (native().functions.PMPI_Comm_get_attr)(
-            communicator.handle(),
-            keyval,
-            (&raw mut value).cast(),
-            &mut found,
-        )
-    };
-    (code == SUCCESS && found != 0 && !value.is_null()).then_some(value)
-}
-
-/// Sees to it that [`crate::communicator::end`] runs when MPI is about to end. Local. Not where MPI
-/// was started by a session only: MPI_COMM_SELF must not be used there.
-pub fn hook_end() {
-    if HOOKED.load(Ordering::Relaxed) || !is_active() || HOOKED.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    let Some(keyval) = END.get_or_create(delete_end) else {
-        return;
-    };
-    let marker: *mut c_void = (&raw const ENDED).cast_mut().cast();
-    // SAFETY: the value is only compared with null, never read through.
-    unsafe {
-        (native().functions.PMPI_Comm_set_attr)(Communicator::own().handle(), keyval, marker);
-    }
-}
-
-unsafe extern "C" fn delete_end(
-    _communicator: MPI_Comm,
-    _keyval: c_int,
-    _value: *mut c_void,
-    _extra: *mut c_void,
-) -> c_int {
-    if !ENDED.swap(true, Ordering::AcqRel) {
-        let _ = std::panic::catch_unwind(end);
-    }
-    SUCCESS
-}
-
-fn end() {
-    crate::communicator::end();
-    if let Some(keyval) = STATE.get() {
-        if lookup(Communicator::world(), keyval).is_some() {
-            // SAFETY: the attribute is set; its delete callback frees the state.
-            unsafe {
-                (native().functions.PMPI_Comm_delete_attr)(Communicator::world().handle(), keyval);
+    fn forget(&self, handle: usize) {
+        for entry in self.entries(handle) {
+            let (order, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            let is_it = entry.handle.compare_exchange(handle, BUSY, order, failure);
+            if is_it.is_ok() {
+                entry.value.store(std::ptr::null_mut(), Ordering::Relaxed);
+                entry.handle.store(FREE, Ordering::Release);
             }
         }
     }
-    free_judge();
-    STATE.free();
-    DUPLICATED.free();
-    END.free();
+}
+
+/// An attribute of communicators with values of type `T`, which are dropped with the communicator.
+pub struct Attribute<T> {
+    keyval: Keyval<Holding<T>>,
+    cache: Cache,
+}
+
+impl<T: Send + Sync> Attribute<T> {
+    /// Of no communicator yet.
+    pub const fn new() -> Attribute<T> {
+        Attribute {
+            keyval: Keyval::new(),
+            cache: Cache::new(),
+        }
+    }
+
+    /// Whether any communicator may have it.
+    pub fn is_in_use(&self) -> bool {
+        self.keyval.get().is_some()
+    }
+
+    /// Runs `action` with the value that hangs on `communicator`; gives it back if none does.
+    ///
+    /// # Errors
+    /// `action`, not run.
+    pub fn with<R, F>(&self, communicator: Communicator, action: F) -> Result<R, F>
+    where
+        F: FnOnce(Option<&T>) -> R,
+    {
+        let handle = communicator.handle().0 as usize;
+        let value = self.cache.find(handle).or_else(|| {
+            let value = self.ask(communicator)?;
+            self.cache.remember(handle, value);
+            Some(value)
+        });
+        match value {
+            // SAFETY: every value of this keyval is a box with a `T`. It is dropped with the
+            // communicator, which the program must not free during a call on it; and this process
+            // deletes it only at the end of MPI.
+            Some(value) => Ok(action(Some(unsafe { &*value.cast::<T>() }))),
+            None => Err(action),
+        }
+    }
+
+    /// Whether a value hangs on `communicator`.
+    pub fn is_on(&self, communicator: Communicator) -> bool {
+        self.ask(communicator).is_some()
+    }
+
+    fn ask(&self, communicator: Communicator) -> Option<*mut c_void> {
+        let mut value: *mut c_void = std::ptr::null_mut();
+        let mut found = 0;
+        let keyval = self.keyval.get()?;
+        // SAFETY: writes a pointer and an integer.
+        let code = unsafe {
+            (native().functions.PMPI_Comm_get_attr)(
+                communicator.handle(),
+                keyval,
+                (&raw mut value).cast(),
+                &mut found,
+            )
+        };
+        (code == SUCCESS && found != 0 && !value.is_null()).then_some(value)
+    }
+
+    /// Hangs `value` on `communicator`; false, and it is dropped, if MPI does not do that.
+    pub fn set(&'static self, communicator: Communicator, value: Box<T>) -> bool {
+        let create = |keyval: &mut c_int| Holding::<T>::create(keyval, &self.cache);
+        let Some(keyval) = self.keyval.get_or_create_by(create) else {
+            return false;
+        };
+        let value = Box::into_raw(value);
+        // SAFETY: a box's address, which `drop_value` turns back into the box.
+        let set = check(unsafe {
+            (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, value.cast())
+        });
+        if set.is_err() {
+            // SAFETY: the attribute was not set, so nobody else owns the box.
+            drop(unsafe { Box::from_raw(value) });
+        }
+        set.is_ok()
+    }
+
+    /// Drops the value that hangs on `communicator`, if one does.
+    pub fn delete(&self, communicator: Communicator) {
+        let is_set = self.ask(communicator).is_some();
+        if let Some(keyval) = self.keyval.get().filter(|_| is_set) {
+            // SAFETY: the attribute is set; its callback drops the value.
+            unsafe { (native().functions.PMPI_Comm_delete_attr)(communicator.handle(), keyval) };
+        }
+    }
+
+    /// Gives its keyval up, when MPI is about to end.
+    pub fn free(&self) {
+        self.keyval.free_by(|keyval| {
+            // SAFETY: created by `set`; MPI keeps it while attributes refer to it.
+            unsafe { (native().functions.PMPI_Comm_free_keyval)(keyval) };
+        });
+    }
 }

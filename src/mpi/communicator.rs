@@ -1,19 +1,20 @@
-//! A communicator: who is in it, agreement between its processes, and its private twin.
+//! A communicator: who is in it, and agreement between its processes.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::sys::{MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_Group};
-
-use once_cell::sync::OnceCell;
-
-use super::native::{UNSET, native};
-use super::transport::int;
-use super::{Buffer, Datatype, Error, check};
+use super::library::{UNSET, native};
+use super::probe::{Probe, probe};
+use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
+use super::{Array, Error, check, int};
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Communicator(MPI_Comm);
+
+// SAFETY: a handle, which any thread may use; what it leads to is MPI's to protect.
+unsafe impl Send for Communicator {}
+// SAFETY: as above.
+unsafe impl Sync for Communicator {}
 
 impl Communicator {
     /// The communicator that the program passed; its handle is the program's responsibility.
@@ -115,17 +116,11 @@ impl Communicator {
     }
 
     /// Everybody gets the elements of `root`. Collective.
-    pub fn share_elements(
-        self,
-        elements: Buffer,
-        count: usize,
-        datatype: MPI_Datatype,
-        root: usize,
-    ) -> Result<(), Error> {
-        let (count, root) = (int(count), int(root));
-        // SAFETY: `count` elements are at `elements`, by the contract of whoever made the buffer.
+    pub fn share_elements(self, elements: &Array, root: usize) -> Result<(), Error> {
+        let (first, count, datatype) = elements.typed();
+        // SAFETY: `count` elements are there.
         check(unsafe {
-            (native().functions.PMPI_Bcast)(elements.write(), count, datatype, root, self.0)
+            (native().functions.PMPI_Bcast)(first.as_ptr(), count, datatype, int(root), self.0)
         })
     }
 
@@ -148,15 +143,10 @@ impl Communicator {
         Ok(words)
     }
 
-    /// Everybody's elements, `counts` of each process, one after the other by rank, at `to`, from
-    /// `from`. Collective.
-    pub(super) fn gather_elements(
-        self,
-        from: Buffer,
-        to: Buffer,
-        counts: &[usize],
-        datatype: &Datatype,
-    ) -> Result<(), Error> {
+    /// Everybody's elements, `counts` of each process, one after the other by rank, in `to`; the own
+    /// ones are `from`. Collective.
+    pub fn gather_elements(self, from: &Array, to: &Array, counts: &[usize]) -> Result<(), Error> {
+        assert!(counts.iter().sum::<usize>() <= to.count());
         let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
         let mut next = 0;
         let starts = counts.iter().map(|&count| {
@@ -164,24 +154,24 @@ impl Communicator {
             int(next - count)
         });
         let starts: Vec<c_int> = starts.collect();
-        let own = lengths.get(self.rank()?).copied().unwrap_or(0);
+        let ((from, own, datatype), (to, ..)) = (from.typed(), to.typed());
         // SAFETY: `own` elements are at `from`, and there is room at `to` for those of all processes.
         check(unsafe {
             (native().functions.PMPI_Allgatherv)(
-                from.read(),
+                from.as_ptr(),
                 own,
-                datatype.handle(),
-                to.write(),
+                datatype,
+                to.as_ptr(),
                 lengths.as_ptr(),
                 starts.as_ptr(),
-                datatype.handle(),
+                datatype,
                 self.0,
             )
         })
     }
 
     /// Whether all processes of both groups of an inter-communicator say yes. Collective.
-    fn all_agree_across(self, yes: bool) -> Result<bool, Error> {
+    pub(super) fn all_agree_across(self, yes: bool) -> Result<bool, Error> {
         // Each group learns what the other says; then the other, that it was told.
         let theirs = self.all_agree(yes)?;
         self.all_agree(yes && theirs)
@@ -241,7 +231,7 @@ impl Communicator {
     fn replaceable_handler(self) -> Option<ErrorHandler> {
         let handler = self.error_handler().ok()?;
         let may_be_none = handler.0 == native().constants.errors_are_fatal;
-        (!may_be_none || judge().is_some_and(|judge| judge.always_handled)).then_some(handler)
+        (!may_be_none || probe().is_some_and(Probe::is_always_handled)).then_some(handler)
     }
 
     /// Runs `action` while errors on this communicator are returned instead of raised, if its handler is
@@ -259,84 +249,34 @@ impl Communicator {
         result
     }
 
-    /// Whether one can be made from it without harm: an error would be returned, or none is to be expected,
-    /// since this process could have one more of those that MPI can have. Local.
-    fn can_be_tried(self) -> bool {
-        self.replaceable_handler().is_some() || judge().is_none_or(Judge::has_room)
+    /// Whether another communicator can be made from it without harm: an error would be returned, or none
+    /// is to be expected, since a context id is free. Local.
+    pub(super) fn can_be_tried(self) -> bool {
+        self.replaceable_handler().is_some() || probe().is_none_or(Probe::has_room)
     }
 
     /// A communicator of this process alone. Local.
-    fn create_alone(self) -> Result<MPI_Comm, Error> {
+    pub(super) fn create_alone(self) -> Result<MPI_Comm, Error> {
         let functions = &native().functions;
         let rank = c_int::try_from(self.rank()?).unwrap_or(0);
         let group = Group::of(self)?.only(rank)?;
         let mut alone = native().constants.comm_null;
         // SAFETY: the group is this process, which is in the communicator.
         check(unsafe {
-            (functions.PMPI_Comm_create_group)(self.0, group.0, super::transport::TAG, &mut alone)
+            (functions.PMPI_Comm_create_group)(self.0, group.0, super::TAG, &mut alone)
         })?;
         Ok(alone)
     }
 
     /// Frees it: one that was made for us, and is not used any more.
-    fn free(mut self) {
+    pub(super) fn free(mut self) {
         // SAFETY: a handle that MPI gave for us to free.
         unsafe { (native().functions.PMPI_Comm_free)(&mut self.0) };
-    }
-
-    fn create_twin(self) -> Result<Private, Error> {
-        let functions = &native().functions;
-        let group = Group::of(self)?;
-        let mut twin = native().constants.comm_null;
-        // SAFETY: the group is this communicator's own.
-        check(unsafe { (functions.PMPI_Comm_create)(self.0, group.0, &mut twin) })?;
-        Private::new(twin)
-    }
-
-    /// A private communicator of the same processes, on which errors are returned; none if any
-    /// process has `most` of them already, or could not make it. Collective.
-    ///
-    /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
-    /// callbacks.
-    pub fn private_twin(self, most: usize) -> Result<Option<Private>, Error> {
-        self.make_private(most, Communicator::all_agree, Communicator::create_twin)
-    }
-
-    /// The same of both groups of an inter-communicator together, as one: first the processes of this
-    /// process' group, if that `leads`. Collective.
-    pub fn private_union(self, leads: bool, most: usize) -> Result<Option<Private>, Error> {
-        self.make_private(most, Communicator::all_agree_across, |inter| {
-            let mut union = native().constants.comm_null;
-            let high = c_int::from(!leads);
-            let merge = native().functions.PMPI_Intercomm_merge;
-            // SAFETY: an inter-communicator, of which each group says the same and not what the other
-            // says.
-            check(unsafe { merge(inter.0, high, &mut union) })?;
-            Private::new(union)
-        })
-    }
-
-    fn make_private(
-        self,
-        most: usize,
-        all_agree: fn(Communicator, bool) -> Result<bool, Error>,
-        make: impl FnOnce(Communicator) -> Result<Private, Error>,
-    ) -> Result<Option<Private>, Error> {
-        let may = LIVE.load(Ordering::Relaxed) < most && self.can_be_tried();
-        if !all_agree(self, may)? {
-            return Ok(None);
-        }
-        let made = self.with_errors_returned(|| make(self));
-        Ok(if all_agree(self, made.is_ok())? {
-            made.ok()
-        } else {
-            None
-        })
     }
 }
 
 /// A group, freed when dropped.
-struct Group(MPI_Group);
+pub(super) struct Group(pub(super) MPI_Group);
 
 impl Group {
     /// The group that `make` writes; returns MPI's error code.
@@ -347,7 +287,7 @@ impl Group {
         Ok(Group(unsafe { group.assume_init() }))
     }
 
-    fn of(communicator: Communicator) -> Result<Group, Error> {
+    pub(super) fn of(communicator: Communicator) -> Result<Group, Error> {
         // SAFETY: writes the group.
         Group::made(|group| unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group) })
     }
@@ -397,35 +337,6 @@ impl Drop for Group {
     }
 }
 
-/// A private communicator, freed when dropped.
-#[derive(Debug)]
-pub struct Private(Communicator);
-
-/// How many private communicators this process has.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-impl Private {
-    /// Takes over a communicator that was just made.
-    fn new(handle: MPI_Comm) -> Result<Private, Error> {
-        LIVE.fetch_add(1, Ordering::Relaxed);
-        let private = Private(Communicator(handle));
-        let errors_return = native().constants.errors_return;
-        // SAFETY: a valid communicator and a predefined handler.
-        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;
-        Ok(private)
-    }
-
-    /// A communicator of this process alone. Local.
-    pub(super) fn alone(&self) -> Result<Private, Error> {
-        Private::new(self.0.create_alone()?)
-    }
-
-    /// The communicator.
-    pub fn communicator(&self) -> Communicator {
-        self.0
-    }
-}
-
 /// A reference to an error handler of a communicator.
 struct ErrorHandler(MPI_Errhandler);
 
@@ -433,89 +344,5 @@ impl Drop for ErrorHandler {
     fn drop(&mut self) {
         // SAFETY: a reference that MPI gave, freed once.
         unsafe { (native().functions.PMPI_Errhandler_free)(&mut self.0) };
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        // Without pending transfers, unless an error left some, which MPI then completes or drops by
-        // itself.
-        self.0.free();
-    }
-}
-
-/// A communicator of this process alone, on which errors are returned, for local calls: where MPI is asked
-/// about a handle that may be none. Functions without a communicator would raise the error on
-/// MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the call.
-pub(super) struct Judge {
-    communicator: Communicator,
-    /// Whether a communicator has the handler of the one that it was made from, and thus always one.
-    always_handled: bool,
-}
-
-// SAFETY: written once, then only read; used for calls that any thread may make at any time.
-unsafe impl Send for Judge {}
-// SAFETY: as above.
-unsafe impl Sync for Judge {}
-
-static JUDGE: OnceCell<Judge> = OnceCell::new();
-/// Set by the thread that makes it.
-static MAKING: AtomicBool = AtomicBool::new(false);
-
-impl Judge {
-    /// MPI's handle.
-    pub fn handle(&self) -> MPI_Comm {
-        self.communicator.0
-    }
-
-    fn new() -> Result<Judge, Error> {
-        // Not of MPI_COMM_SELF, whose handler, once set, counts more than MPI_COMM_WORLD's in MPICH 5.
-        let world = Communicator::world();
-        let made = world.with_errors_returned(|| world.create_alone())?;
-        let mut judge = Judge {
-            communicator: Communicator(made),
-            always_handled: false,
-        };
-        let errors_return = native().constants.errors_return;
-        // SAFETY: a communicator that was just made, and a predefined handler.
-        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(made, errors_return) })?;
-        judge.always_handled = judge.make_one().unwrap_or(false);
-        Ok(judge)
-    }
-
-    /// Makes a communicator from it, for nothing: whether that has its error handler; none where there is
-    /// no room for one more.
-    fn make_one(&self) -> Option<bool> {
-        let child = Communicator(self.communicator.create_alone().ok()?);
-        let is_handled = child.returns_errors();
-        child.free();
-        Some(is_handled)
-    }
-
-    fn has_room(&self) -> bool {
-        self.make_one().is_some()
-    }
-}
-
-/// The judge; none where it cannot be made, or is being made. Local.
-pub(super) fn judge() -> Option<&'static Judge> {
-    // The ranks of a simulation may share what is static.
-    if cfg!(smpi) {
-        return None;
-    }
-    // By one thread, while the others go without: no lock is held while MPI makes it, and two could not
-    // be made at once with one tag.
-    if JUDGE.get().is_none() && !MAKING.swap(true, Ordering::AcqRel) {
-        let made = Judge::new().ok()?;
-        return Some(JUDGE.get_or_init(|| made));
-    }
-    JUDGE.get()
-}
-
-/// Frees it, when MPI is about to end and nothing is asked any more.
-pub(super) fn free_judge() {
-    if let Some(judge) = JUDGE.get() {
-        judge.communicator.free();
     }
 }

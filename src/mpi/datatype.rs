@@ -1,15 +1,22 @@
-//! A datatype: sizes, layout, packing.
+//! A datatype: sizes and layout, asked for once.
+//!
+//! What MPI says of a datatype is remembered, because a call would ask for it again and again: of a
+//! predefined one, whose handle always means the same, in a table; of a derived one in an attribute
+//! of the datatype, which goes when the datatype goes, before its handle can mean another.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use once_cell::sync::OnceCell;
+
+use super::attribute::{Keyval, OfDatatypes};
+use super::library::{NumberKind, native};
+use super::probe::probe;
 use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
-
-use super::communicator::judge;
-use super::native::{NumberKind, native};
-use super::{Buffer, Communicator, Error, Private, check};
+use super::{Array, Buffer, Communicator, Region, SUCCESS, check};
 
 /// A datatype of the program, with the layout of one element.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Datatype {
     handle: MPI_Datatype,
     /// Bytes of data in one element.
@@ -22,6 +29,80 @@ pub struct Datatype {
     true_extent: usize,
     /// Bytes of an element before its first byte of data, and behind its last.
     margins: (usize, usize),
+    is_predefined: bool,
+    /// Of a derived datatype.
+    known: Known,
+}
+
+// SAFETY: a handle of the program's, which any thread may use; the rest are numbers.
+unsafe impl Send for Datatype {}
+// SAFETY: as above.
+unsafe impl Sync for Datatype {}
+
+impl PartialEq for Datatype {
+    fn eq(&self, other: &Datatype) -> bool {
+        self.handle == other.handle
+    }
+}
+
+/// What is remembered of a derived datatype: one word, the value of its attribute. Setting it again
+/// does no harm, so threads need not agree on who does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Known(usize);
+
+impl Known {
+    const IS_SET: usize = 1;
+    const IS_COMMITTED: usize = 1 << 1;
+    const IS_DENSE: usize = 1 << 2;
+    /// Whether it was found out if elements are packed in the order of their bytes, and if so.
+    const HAS_ORDER: usize = 1 << 3;
+    const IS_IN_ORDER: usize = 1 << 4;
+    /// From here on, the size.
+    const SIZE: u32 = 5;
+
+    fn has(self, flag: usize) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn with(self, flag: usize, is_set: bool) -> Known {
+        Known(if is_set { self.0 | flag } else { self.0 })
+    }
+
+    fn size(self) -> usize {
+        self.0 >> Known::SIZE
+    }
+}
+
+static KNOWN: Keyval<OfDatatypes> = Keyval::new();
+
+/// Gives up the keyval, when MPI is about to end.
+pub(super) fn forget_datatypes() {
+    KNOWN.free();
+}
+
+/// The predefined datatypes that were met. Each keeps its place for ever.
+static PREDEFINED: [Place; 128] = [const { Place::new() }; 128];
+
+struct Place {
+    /// The handle; 0 while the place is free.
+    handle: AtomicUsize,
+    datatype: OnceCell<Datatype>,
+}
+
+impl Place {
+    const fn new() -> Place {
+        Place {
+            handle: AtomicUsize::new(0),
+            datatype: OnceCell::new(),
+        }
+    }
+}
+
+/// Places to look at for a handle: those of other handles may come first.
+fn places(handle: usize) -> impl Iterator<Item = &'static Place> {
+    let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
+    let first = mixed >> (usize::BITS - 7);
+    (0..8).map(move |next| &PREDEFINED[(first + next) % PREDEFINED.len()])
 }
 
 /// What a datatype's constructor is asked for: with large counts where the MPI has them, since the
@@ -32,7 +113,7 @@ type Quantity = MPI_Count;
 type Quantity = c_int;
 
 /// How many arguments of each kind a datatype's constructor took.
-struct Arguments {
+struct Constructor {
     /// Integers and large counts.
     numbers: [Quantity; 2],
     addresses: Quantity,
@@ -44,53 +125,77 @@ struct Repeated(Datatype);
 
 impl Drop for Repeated {
     fn drop(&mut self) {
-        if !self.0.is_predefined() {
+        if !self.0.is_predefined {
             // SAFETY: MPI_Type_get_contents made this handle for us to free.
             unsafe { (native().functions.PMPI_Type_free)(&mut self.0.handle) };
         }
     }
 }
 
-/// Whether MPI takes `handle` for a datatype that can be used: of a communicator of ours, which the
-/// program's error handlers do not hear of, it wants to know how much memory none of it takes.
+/// Whether MPI takes `handle` for a datatype that can be used. It is asked how much memory no element
+/// takes, on the probe, whose errors the program does not hear of.
 fn is_usable(handle: MPI_Datatype) -> bool {
     if handle == native().constants.datatype_null {
         return false;
     }
-    let Some(judge) = judge() else {
+    let Some(probe) = probe() else {
         return true;
     };
     let mut bytes: c_int = 0;
     // SAFETY: a communicator of ours; writes one integer.
     let code =
-        unsafe { (native().functions.PMPI_Pack_size)(0, handle, judge.handle(), &mut bytes) };
-    code == super::SUCCESS
+        unsafe { (native().functions.PMPI_Pack_size)(0, handle, probe.handle(), &mut bytes) };
+    code == SUCCESS
 }
 
 impl Datatype {
-    /// Bytes of data in one element of `handle`: what a choice may depend on, since it is the same
-    /// wherever the signature is. None for a datatype that MPI has to judge.
-    pub fn size_of(handle: MPI_Datatype) -> Option<usize> {
-        is_usable(handle).then(|| Datatype::size_of_usable(handle))?
-    }
-
-    fn size_of_usable(handle: MPI_Datatype) -> Option<usize> {
-        let mut size: MPI_Count = -1;
-        // SAFETY: writes one integer.
-        check(unsafe { (native().functions.PMPI_Type_size_x)(handle, &mut size) }).ok()?;
-        usize::try_from(size).ok()
-    }
-
-    /// The layout of `handle`. None for a datatype that MPI has to judge.
-    pub fn new(handle: MPI_Datatype) -> Option<Datatype> {
+    /// What is known of `handle`. None for a datatype that MPI has to judge. Its size is the same on
+    /// all processes, wherever the signature is; the rest is this process's own affair.
+    pub fn of(handle: MPI_Datatype) -> Option<Datatype> {
+        for place in places(handle.0 as usize) {
+            match place.handle.load(Ordering::Acquire) {
+                0 => break,
+                found if found == handle.0 as usize => {
+                    if let Some(datatype) = place.datatype.get() {
+                        return Some(*datatype);
+                    }
+                }
+                _ => {}
+            }
+        }
         is_usable(handle).then(|| Datatype::of_usable(handle))?
     }
 
-    /// The layout of a datatype, which need not be committed.
-    #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
     fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
-        let size = Datatype::size_of_usable(handle)?;
+        let known = known_of(handle);
+        if known.has(Known::IS_DENSE) {
+            return Some(Datatype {
+                handle,
+                size: known.size(),
+                extent: known.size() as isize,
+                true_lower: 0,
+                true_extent: known.size(),
+                margins: (0, 0),
+                is_predefined: false,
+                known,
+            });
+        }
+        let is_new = known == Known::default();
+        let mut datatype = Datatype::examined(handle, known)?;
+        if is_new {
+            datatype.remember();
+        }
+        Some(datatype)
+    }
+
+    /// Asks MPI about a datatype, which need not be committed.
+    #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
+    fn examined(handle: MPI_Datatype, known: Known) -> Option<Datatype> {
         let functions = &native().functions;
+        let mut size: MPI_Count = -1;
+        // SAFETY: writes one integer.
+        check(unsafe { (functions.PMPI_Type_size_x)(handle, &mut size) }).ok()?;
+        let size = usize::try_from(size).ok()?;
         let (mut lower, mut extent): (MPI_Aint, MPI_Aint) = (0, 0);
         // SAFETY: writes two integers.
         check(unsafe { (functions.PMPI_Type_get_extent)(handle, &mut lower, &mut extent) }).ok()?;
@@ -112,14 +217,56 @@ impl Datatype {
                 0
             }
         };
-        Some(Datatype {
+        let mut datatype = Datatype {
             handle,
             size,
             extent: extent as isize,
             true_lower,
             true_extent,
             margins: (margin(lower, true_lower), margin(true_upper, upper)),
-        })
+            is_predefined: false,
+            known,
+        };
+        if known == Known::default() {
+            // Every constructor takes a datatype, but for a struct of nothing, whose size is 0 (and
+            // Fortran's sized kinds, which are predefined).
+            let constructor = datatype.constructor().filter(|_| size > 0);
+            datatype.is_predefined = constructor.is_some_and(|made| made.datatypes == 0);
+        }
+        Some(datatype)
+    }
+
+    /// Remembers what was found out.
+    fn remember(&mut self) {
+        if self.is_predefined {
+            self.enter();
+        } else if self.size >> (usize::BITS - Known::SIZE) == 0 {
+            let known = Known(self.size << Known::SIZE | self.known.0 | Known::IS_SET);
+            self.known = known.with(Known::IS_DENSE, self.is_dense());
+            self.set_known();
+        }
+    }
+
+    fn enter(&self) {
+        let handle = self.handle.0 as usize;
+        for place in places(handle) {
+            let free =
+                place
+                    .handle
+                    .compare_exchange(0, handle, Ordering::AcqRel, Ordering::Acquire);
+            if free.is_ok() || free == Err(handle) {
+                place.datatype.get_or_init(|| *self);
+                return;
+            }
+        }
+    }
+
+    fn set_known(&self) {
+        if let Some(keyval) = KNOWN.get_or_create() {
+            let value = std::ptr::without_provenance_mut::<c_void>(self.known.0);
+            // SAFETY: a datatype that MPI knows; the value is a number, never read through.
+            unsafe { (native().functions.PMPI_Type_set_attr)(self.handle, keyval, value) };
+        }
     }
 
     /// What it is a number of, if it is one of MPI's datatypes of numbers.
@@ -171,29 +318,62 @@ impl Datatype {
         self.true_lower == 0 && self.true_extent == self.size && self.extent == self.size as isize
     }
 
-    /// Whether the packed form of any number of elements is the memory itself: dense, and in the
-    /// order of the signature. (An indexed type may visit a dense stretch in another order, and a
-    /// process that describes the same signature otherwise would then see it permuted.) `bytes` is
-    /// memory to try it in.
-    pub fn is_contiguous(&self, communicator: &Private, bytes: &mut Vec<u8>) -> bool {
-        self.is_dense() && (self.is_predefined() || self.packs_in_order(communicator, bytes))
-    }
-
     /// Whether elements that follow each other may lie in each other's gaps, or before each other:
     /// then the memories of different elements cannot be told apart by their bounds.
     pub fn interleaves(&self) -> bool {
         !usize::try_from(self.extent).is_ok_and(|extent| extent >= self.true_extent)
     }
 
-    /// Whether it is one of MPI's own datatypes. Every constructor takes a datatype (or, for
-    /// Fortran's sized kinds, makes a predefined one).
+    /// Whether it is one of MPI's own datatypes.
     pub fn is_predefined(&self) -> bool {
-        self.constructed_from()
-            .is_some_and(|from| from.datatypes == 0)
+        self.is_predefined
+    }
+
+    /// Whether the packed form of any number of elements is the memory itself: dense, and in the
+    /// order of the signature. (An indexed type may visit a dense stretch in another order, and a
+    /// process that describes the same signature otherwise would then see it permuted.) `bytes` is
+    /// memory to try it in.
+    pub fn is_contiguous(&mut self, communicator: Communicator, bytes: &mut Vec<u8>) -> bool {
+        if !self.is_dense() || self.is_predefined {
+            return self.is_dense();
+        }
+        if !self.known.has(Known::HAS_ORDER) {
+            let is_in_order = self.packs_in_order(communicator, bytes);
+            let known = self.known.with(Known::HAS_ORDER, true);
+            self.known = known.with(Known::IS_IN_ORDER, is_in_order);
+            self.set_known();
+        }
+        self.known.has(Known::IS_IN_ORDER)
+    }
+
+    /// Packs one element of bytes that know their position, and looks whether they moved. Of a
+    /// large repetition, only what is repeated is looked at; other large elements are staged.
+    fn packs_in_order(&self, communicator: Communicator, bytes: &mut Vec<u8>) -> bool {
+        const LARGEST: usize = 64 << 10;
+        if self.size > LARGEST {
+            let repeated = self.repeated();
+            return repeated.is_some_and(|mut inner| inner.0.is_contiguous(communicator, bytes));
+        }
+        bytes.clear();
+        bytes.resize(2 * self.size, 0);
+        let (pattern, packed) = bytes.split_at_mut(self.size);
+        // Two bytes tell the positions of at most 2^16 apart; the first is enough for 2^8.
+        let shifts: &[u32] = if self.size > 1 << 8 { &[0, 8] } else { &[0] };
+        shifts.iter().all(|shift| {
+            for (position, byte) in pattern.iter_mut().enumerate() {
+                *byte = (position >> shift) as u8;
+            }
+            let from = Buffer::new(pattern.as_mut_ptr().cast());
+            let to = Buffer::new(packed.as_mut_ptr().cast());
+            // SAFETY: one dense element, and as many bytes; both outlive the call.
+            let (element, to) =
+                unsafe { (Array::new(from, 1, *self), Region::new(to, packed.len())) };
+            element.pack(to, communicator).is_ok() && packed == pattern
+        })
     }
 
     /// How many arguments of each kind its constructor took. None where MPI does not say.
-    fn constructed_from(&self) -> Option<Arguments> {
+    fn constructor(&self) -> Option<Constructor> {
         let functions = &native().functions;
         let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
         #[cfg(not(large_count))]
@@ -223,7 +403,7 @@ impl Datatype {
                 &mut combiner,
             )
         };
-        (code == super::SUCCESS).then_some(Arguments {
+        (code == SUCCESS).then_some(Constructor {
             numbers: [integers, large],
             addresses,
             datatypes,
@@ -232,10 +412,10 @@ impl Datatype {
 
     /// Of a repetition or a duplicate of another datatype, that datatype, if it is dense.
     fn repeated(&self) -> Option<Repeated> {
-        let from = self.constructed_from()?;
+        let made = self.constructor()?;
         // Nothing else of a size takes so few arguments.
-        let [integers, large] = from.numbers;
-        let is_repetition = integers + large <= 1 && from.addresses == 0 && from.datatypes == 1;
+        let [integers, large] = made.numbers;
+        let is_repetition = integers + large <= 1 && made.addresses == 0 && made.datatypes == 1;
         if !is_repetition {
             return None;
         }
@@ -271,135 +451,36 @@ impl Datatype {
             )
         };
         check(code).ok()?;
-        let inner = Repeated(Datatype::of_usable(inner)?);
+        let inner = Repeated(Datatype::examined(inner, Known::default())?);
         inner.0.is_dense().then_some(inner)
     }
 
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
     /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not look
-    /// at the datatype of none).
-    pub fn is_committed(&self, communicator: &Private) -> bool {
+    /// at the datatype of none). Errors are returned on `communicator`.
+    pub fn is_committed(&mut self, communicator: Communicator) -> bool {
+        if self.is_predefined || self.known.has(Known::IS_COMMITTED) {
+            return true;
+        }
         let nobody = native().constants.proc_null.0;
-        let communicator = communicator.communicator().handle();
         // Never read, but null would be an error of its own.
         let element = std::ptr::from_ref(self).cast();
-        // SAFETY: nothing is sent to nobody; errors are returned on a private communicator.
-        let send = || unsafe {
+        // SAFETY: nothing is sent to nobody.
+        let code = unsafe {
             (native().functions.PMPI_Send)(
                 element,
                 1,
                 self.handle,
                 nobody,
-                super::transport::TAG,
-                communicator,
+                super::TAG_TO_SELF,
+                communicator.handle(),
             )
         };
-        self.is_predefined() || send() == super::SUCCESS
-    }
-
-    /// Packs one element of bytes that know their position, and looks whether they moved. Of a
-    /// large repetition, only what is repeated is looked at; other large elements are staged, which
-    /// is cheaper than to find out at every call.
-    fn packs_in_order(&self, communicator: &Private, bytes: &mut Vec<u8>) -> bool {
-        const LARGEST: usize = 64 << 10;
-        if self.size > LARGEST {
-            let repeated = self.repeated();
-            return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator, bytes));
+        if code == SUCCESS && self.known != Known::default() {
+            self.known = self.known.with(Known::IS_COMMITTED, true);
+            self.set_known();
         }
-        bytes.clear();
-        bytes.resize(2 * self.size, 0);
-        let (pattern, packed) = bytes.split_at_mut(self.size);
-        // Two bytes tell the positions of at most 2^16 apart; the first is enough for 2^8.
-        let shifts: &[u32] = if self.size > 1 << 8 { &[0, 8] } else { &[0] };
-        shifts.iter().all(|shift| {
-            for (position, byte) in pattern.iter_mut().enumerate() {
-                *byte = (position >> shift) as u8;
-            }
-            let (from, to) = (Buffer(pattern.as_mut_ptr()), Buffer(packed.as_mut_ptr()));
-            self.pack(from, 1, to, communicator).is_ok() && packed == pattern
-        })
-    }
-
-    /// Packs `count` elements at `from` to `count * size` bytes at `to`.
-    pub(super) fn pack(
-        &self,
-        from: Buffer,
-        count: usize,
-        to: Buffer,
-        communicator: &Private,
-    ) -> Result<(), Error> {
-        self.in_steps(count, |done, step| {
-            let (from, to) = self.at(from, to, done);
-            if from.is_bottom() {
-                let (bytes, byte) = (self.bytes(step), native().constants.byte);
-                return send_to_self((from, step, self.handle), (to, bytes, byte), communicator);
-            }
-            self.pack_step(from, step, to, communicator.communicator())
-        })
-    }
-
-    /// `communicator` is one of whose processes the packed data is for.
-    fn pack_step(
-        &self,
-        from: Buffer,
-        count: c_int,
-        to: Buffer,
-        communicator: Communicator,
-    ) -> Result<(), Error> {
-        let mut position: c_int = 0;
-        // SAFETY: `count` elements are at `from`, by the call's contract, and their packed form of
-        // `count * size` bytes fits at `to`.
-        check(unsafe {
-            (native().functions.PMPI_Pack)(
-                from.read(),
-                count,
-                self.handle,
-                to.write(),
-                self.bytes(count),
-                &mut position,
-                communicator.handle(),
-            )
-        })
-    }
-
-    /// Unpacks `count` elements from `count * size` bytes at `from` to `to`.
-    pub(super) fn unpack(
-        &self,
-        from: Buffer,
-        to: Buffer,
-        count: usize,
-        communicator: &Private,
-    ) -> Result<(), Error> {
-        self.in_steps(count, |done, step| {
-            let (to, from) = self.at(to, from, done);
-            if to.is_bottom() {
-                let (bytes, byte) = (self.bytes(step), native().constants.byte);
-                return send_to_self((from, bytes, byte), (to, step, self.handle), communicator);
-            }
-            self.unpack_step(from, to, step, communicator.communicator())
-        })
-    }
-
-    fn unpack_step(
-        &self,
-        from: Buffer,
-        to: Buffer,
-        count: c_int,
-        communicator: Communicator,
-    ) -> Result<(), Error> {
-        let mut position: c_int = 0;
-        // SAFETY: as in `pack_step`, the other way round.
-        check(unsafe {
-            (native().functions.PMPI_Unpack)(
-                from.read(),
-                self.bytes(count),
-                &mut position,
-                to.write(),
-                count,
-                self.handle,
-                communicator.handle(),
-            )
-        })
+        code == SUCCESS
     }
 
     /// The address of element `index` of those at `base`.
@@ -413,127 +494,31 @@ impl Datatype {
         self.element(base.offset(self.lower().wrapping_neg()), index as isize)
     }
 
-    /// Bytes to leave at the start of aligned scratch, so that [`element_in`](Datatype::element_in) it element 0
-    /// is at a multiple of `alignment`.
+    /// Bytes to leave at the start of aligned scratch, so that [`element_in`](Datatype::element_in) it
+    /// element 0 is at a multiple of `alignment`.
     pub fn shift(&self, alignment: usize) -> usize {
         self.lower().rem_euclid(alignment as isize).unsigned_abs()
     }
 
     /// Bytes from an element's address to where its memory in scratch begins.
-    pub(super) fn lower(&self) -> isize {
+    pub fn lower(&self) -> isize {
         self.true_lower.wrapping_sub_unsigned(self.margins.0)
     }
-
-    /// Where element `index` is, at an address of elements and at one of packed bytes.
-    fn at(&self, elements: Buffer, packed: Buffer, index: usize) -> (Buffer, Buffer) {
-        let index = index as isize;
-        (
-            self.element(elements, index),
-            packed.offset(index.wrapping_mul(self.size as isize)),
-        )
-    }
-
-    fn bytes(&self, elements: c_int) -> c_int {
-        c_int::try_from(elements as usize * self.size).unwrap_or(c_int::MAX)
-    }
-
-    /// Cuts `count` elements into steps whose bytes an `int` can count.
-    fn in_steps(
-        &self,
-        count: usize,
-        mut action: impl FnMut(usize, c_int) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let largest = ((1 << 30) / self.size.max(1)).max(1);
-        let mut done = 0;
-        while done < count {
-            let step = largest.min(count - done);
-            action(done, c_int::try_from(step).unwrap_or(c_int::MAX))?;
-            done += step;
-        }
-        Ok(())
-    }
-
-    /// Copies `count` elements; the memories do not overlap.
-    pub(super) fn copy(
-        &self,
-        from: Buffer,
-        to: Buffer,
-        count: usize,
-        packed: &mut Vec<u8>,
-        communicator: &Private,
-    ) -> Result<(), Error> {
-        if self.is_dense() {
-            copy_bytes(from, to, count * self.size);
-            return Ok(());
-        }
-        packed.resize(count * self.size, 0);
-        let middle = Buffer(packed.as_mut_ptr());
-        self.pack(from, count, middle, communicator)?;
-        self.unpack(middle, to, count, communicator)
-    }
 }
 
-/// Elements that are copied without a private communicator.
-impl Datatype {
-    /// Copies `count` elements between memories that do not overlap, neither of them at MPI_BOTTOM;
-    /// nothing is sent over `communicator`.
-    pub(super) fn copy_by(
-        &self,
-        from: Buffer,
-        to: Buffer,
-        count: usize,
-        packed: &mut Vec<u8>,
-        communicator: Communicator,
-    ) -> Result<(), Error> {
-        if self.is_dense() {
-            copy_bytes(from, to, count * self.size);
-            return Ok(());
-        }
-        self.in_steps(count, |done, step| {
-            packed.resize(packed.len().max(step as usize * self.size), 0);
-            let (from, to) = (
-                self.element(from, done as isize),
-                self.element(to, done as isize),
-            );
-            let middle = Buffer(packed.as_mut_ptr());
-            self.pack_step(from, step, middle, communicator)?;
-            self.unpack_step(middle, to, step, communicator)
-        })
+fn known_of(handle: MPI_Datatype) -> Known {
+    let Some(keyval) = KNOWN.get() else {
+        return Known::default();
+    };
+    let (mut value, mut found): (*mut c_void, c_int) = (std::ptr::null_mut(), 0);
+    // SAFETY: a datatype that MPI knows; writes a pointer and an integer.
+    let code = unsafe {
+        (native().functions.PMPI_Type_get_attr)(handle, keyval, (&raw mut value).cast(), &mut found)
+    };
+    let is_set = code == SUCCESS && found != 0;
+    if is_set {
+        Known(value.addr())
+    } else {
+        Known::default()
     }
-}
-
-/// Moves typed data by a message to this process. Where the address is MPI_BOTTOM, MPICH's MPI_Pack
-/// and MPI_Unpack take it for a null pointer; messages may use it everywhere.
-fn send_to_self(
-    from: (Buffer, c_int, MPI_Datatype),
-    to: (Buffer, c_int, MPI_Datatype),
-    communicator: &Private,
-) -> Result<(), Error> {
-    /// Not the engine's tag, whose messages may be under way.
-    const TAG: c_int = super::transport::TAG + 1;
-    let communicator = communicator.communicator();
-    let rank = c_int::try_from(communicator.rank()?).unwrap_or(0);
-    // SAFETY: `from` and `to` hold as much data of one signature, and do not overlap.
-    check(unsafe {
-        (native().functions.PMPI_Sendrecv)(
-            from.0.read(),
-            from.1,
-            from.2,
-            rank,
-            TAG,
-            to.0.write(),
-            to.1,
-            to.2,
-            rank,
-            TAG,
-            communicator.handle(),
-            super::transport::ignored_status(),
-        )
-    })
-}
-
-/// Copies bytes. (Programs pass the same memory twice, though they must not.)
-pub(super) fn copy_bytes(from: Buffer, to: Buffer, bytes: usize) {
-    // SAFETY: both are stretches of the call's buffers or of scratch, at least `bytes` long.
-    unsafe { std::ptr::copy(from.0, to.0, bytes) };
 }

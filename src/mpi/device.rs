@@ -8,8 +8,8 @@ use std::path::Path;
 
 use once_cell::sync::OnceCell;
 
-use super::native::{find_in, loaded};
-use super::{Buffer, Datatype};
+use super::Array;
+use super::library::{find_in, loaded};
 
 /// `cuPointerGetAttribute(data, attribute, pointer)`, which writes what `attribute` says.
 type GetAttribute = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -40,12 +40,12 @@ pub fn may_be_used() -> bool {
     driver().is_some() || Path::new("/dev/nvidiactl").exists()
 }
 
-/// Whether elements of `datatype` at `buffer` are in the memory of a device: the first byte of data is.
-pub fn holds(buffer: Buffer, datatype: &Datatype) -> bool {
+/// Whether elements are in the memory of a device: their first byte of data is.
+pub fn holds(elements: &Array) -> bool {
     let Some(get_attribute) = driver() else {
         return false;
     };
-    let address = buffer.offset(datatype.true_lower()).read().addr() as u64;
+    let address = elements.data().address() as u64;
     let mut kind = HOST;
     // SAFETY: writes an unsigned integer; any address may be asked about.
     let code = unsafe { get_attribute((&raw mut kind).cast(), MEMORY_TYPE, address) };

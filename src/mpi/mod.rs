@@ -1,73 +1,57 @@
-//! The only place that calls `PMPI_*`: a thin layer that is safe to use.
+//! Bindings of the MPI library that is in the process. Nothing here knows what circulant is for.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `native` | the MPI library of the process: functions and constants |
-//! | `communicator` | a communicator: who is in it, agreement between its processes, private twin |
-//! | `attribute` | our state behind a communicator's attribute, and the hook at the end of MPI |
-//! | `counts` | arrays of counts and displacements, narrow or wide |
-//! | `growing` | memory and transport of operands that grow |
-//! | `combination` | how two of them are combined: numbers, by a program's function |
-//! | `device` | which buffers are in the memory of a device |
-//! | `datatype` | a datatype: sizes, layout, packing |
-//! | `operator` | an operator: what it may be applied to |
-//! | `overlay` | input that is where its result goes |
-//! | `transport` | the engine's transport over point-to-point messages |
-//! | `packed` | memory in units of packed bytes, for blocks that are stored |
-//! | `direct` | memory in units of packed bytes, for messages that are where they belong |
-//! | `elements` | memory in units of elements, for blocks that are combined |
-//! | `slots` | memory in units of packed bytes, for messages that pass through |
-//! | `values` | memory of successive broadcasts, and the program's callbacks |
-//! | `scratch` | memory that is kept between calls |
 //! | `sys` | the declarations of mpi.h |
-//!
-//! **What makes it safe.** Handles and buffers come from the program's own call, and MPI's contract
-//! binds the program to pass valid ones; a [`Buffer`] can be made only by the unsafe code at the
-//! exported symbols, which relies on that contract. Everything here then stays inside the memory
-//! that the call describes.
+//! | `library` | the MPI library of the process: functions and constants, found at run time |
+//! | `memory` | addresses, bytes, and elements of a datatype |
+//! | `arguments` | buffer arguments with their counts and datatypes |
+//! | `allocation` | memory of circulant's own |
+//! | `communicator` | a communicator: who is in it, agreement between its processes |
+//! | `messages` | messages of bytes, of lengths that only the sender knows |
+//! | `private` | communicators for circulant's messages |
+//! | `probe` | a communicator of this process alone, to ask MPI about handles |
+//! | `attribute` | typed attributes of communicators |
+//! | `datatype` | a datatype: sizes and layout |
+//! | `operator` | an operator: what it may be applied to |
+//! | `alias` | input that aliases its result |
+//! | `device` | which buffers are in the memory of a device |
 
+mod alias;
+mod allocation;
+mod arguments;
 mod attribute;
-mod combination;
 mod communicator;
-mod counts;
 mod datatype;
 pub mod device;
-mod direct;
-mod elements;
-mod growing;
-mod native;
+mod library;
+mod memory;
+mod messages;
 mod operator;
-mod overlay;
-mod packed;
-mod scratch;
-mod slots;
+mod private;
+mod probe;
 mod sys;
-mod transport;
-mod values;
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-pub use attribute::{hook_end, is_being_duplicated, mark_duplicated, state, while_freed};
-pub use combination::Combination;
-pub use communicator::{Communicator, Private};
-pub use counts::Counts;
+pub use alias::Alias;
+pub use allocation::{ALIGNMENT, Allocation};
+pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
+pub use attribute::Attribute;
+pub use communicator::Communicator;
 pub use datatype::Datatype;
-pub use direct::{Direct, Span, Words};
-pub use elements::{Elements, Layout};
-pub use growing::{Exchanging, OperandMemory, Operands, Outputs};
-pub use native::{Integer, find_in, function, is_another, library, native, object_of};
+pub use library::{
+    Integer, Native, NumberKind, find_in, function, is_another, library, native, object_of,
+};
+pub use memory::{Array, Buffer, Region};
+pub use messages::Sending;
 pub use operator::Operator;
-pub use overlay::Overlay;
-pub use packed::{Message, Own, Packed, Source};
-pub use scratch::Scratch;
-pub use slots::Slots;
+pub use private::Private;
 #[cfg(idup_with_info)]
 pub use sys::MPI_Info;
 #[cfg(large_count)]
 pub use sys::{MPI_Aint, MPI_Count};
-pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request};
-pub use transport::{Memory, Mismatch, Peers, PointToPoint};
-pub use values::{Callbacks, Values};
+pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, MPI_Status};
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +59,44 @@ pub struct Error(pub c_int);
 
 impl Error {
     /// Its error class.
-    fn class(self) -> Error {
+    pub fn class(self) -> Error {
         let mut class = self.0;
         // SAFETY: a code that MPI gave; writes one integer.
         unsafe { (native().functions.PMPI_Error_class)(self.0, &mut class) };
         Error(class)
     }
+}
+
+/// Success, which is 0 in every MPI.
+pub const SUCCESS: c_int = 0;
+
+/// What a code says.
+///
+/// # Errors
+/// The code, if it is one of an error.
+pub fn check(code: c_int) -> Result<(), Error> {
+    if code == SUCCESS {
+        Ok(())
+    } else {
+        Err(Error(code))
+    }
+}
+
+/// The tag of what a process sends to itself. No call has it.
+const TAG_TO_SELF: c_int = 1 << 14;
+
+/// The tag of the making of communicators.
+const TAG: c_int = 0;
+
+/// MPI_STATUS_IGNORE.
+pub fn ignored_status() -> *mut MPI_Status {
+    std::ptr::without_provenance_mut(native().constants.status_ignore.0)
+}
+
+/// A rank or a number of units that fits into an `int`: selection and the bound on scratch keep
+/// messages below 2^31.
+pub fn int(value: usize) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
 /// A root argument.
@@ -106,61 +122,6 @@ impl Root {
             Ok(rank) => Root::Rank(rank),
             Err(_) => Root::Invalid,
         }
-    }
-}
-
-/// Success, which is 0 in every MPI.
-pub const SUCCESS: c_int = 0;
-
-fn check(code: c_int) -> Result<(), Error> {
-    if code == SUCCESS {
-        Ok(())
-    } else {
-        Err(Error(code))
-    }
-}
-
-/// An address that the program passed to a collective operation.
-///
-/// Whoever makes one relies on MPI's contract that the program keeps: the memory that the call's
-/// counts and datatypes describe from there on is valid during the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer(*mut u8);
-
-impl Buffer {
-    /// # Safety
-    /// `address` is the buffer argument of a collective call in progress, used only with that
-    /// call's counts and datatypes, and written only where the call may write.
-    pub unsafe fn from_caller(address: *const c_void) -> Buffer {
-        Buffer(address.cast_mut().cast())
-    }
-
-    /// Whether it is MPI_IN_PLACE.
-    pub fn is_in_place(self) -> bool {
-        self.0.addr() == native().constants.in_place.0
-    }
-
-    /// Whether it is a null pointer.
-    pub fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
-    /// Whether it is MPI_BOTTOM: a null pointer in every MPI here but SMPI.
-    pub fn is_bottom(self) -> bool {
-        self.0.addr() == native().constants.bottom.0
-    }
-
-    /// The address `bytes` further on. The arithmetic wraps, as it must from MPI_BOTTOM.
-    pub fn offset(self, bytes: isize) -> Buffer {
-        Buffer(self.0.wrapping_offset(bytes))
-    }
-
-    fn read(self) -> *const c_void {
-        self.0.cast()
-    }
-
-    fn write(self) -> *mut c_void {
-        self.0.cast()
     }
 }
 
@@ -203,4 +164,10 @@ pub fn node_hash() -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         })
+}
+
+/// Gives up what is kept for questions to MPI, when it is about to end.
+pub fn end() {
+    probe::free_probe();
+    datatype::forget_datatypes();
 }

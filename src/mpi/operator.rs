@@ -4,21 +4,31 @@ use std::ffi::c_int;
 
 use super::sys::MPI_Op;
 
-use super::communicator::judge;
-use super::native::{NumberKind, UNSET, native};
-use super::{Buffer, Datatype, Private, SUCCESS, check};
+use super::library::{NumberKind, UNSET, native};
+use super::probe::probe;
+use super::{Datatype, Private, SUCCESS, check};
 
 /// An operator of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operator(MPI_Op);
 
+// SAFETY: a handle, which any thread may use; what it leads to is MPI's to protect.
+unsafe impl Send for Operator {}
+// SAFETY: as above.
+unsafe impl Sync for Operator {}
+
 impl Operator {
-    /// None for an operator that MPI has to judge.
+    /// None for an operator that MPI has to probe.
     pub fn new(handle: MPI_Op) -> Option<Operator> {
         let constants = &native().constants;
         let unset = MPI_Op(UNSET as _);
         let rejected = [unset, constants.op_null, constants.replace, constants.no_op];
         (!rejected.contains(&handle)).then_some(Operator(handle))
+    }
+
+    /// MPI's handle.
+    pub fn handle(self) -> MPI_Op {
+        self.0
     }
 
     /// Whether operands may be exchanged. None where MPI does not know the operator.
@@ -35,10 +45,10 @@ impl Operator {
         Some(flag != 0)
     }
 
-    /// Whether MPI takes this for an operator of the program's: asks it to reduce nothing, on a communicator of ours,
-    /// which the program's error handlers do not hear of.
+    /// Whether MPI takes this for an operator of the program's. It is asked to reduce nothing, on the
+    /// probe, whose errors the program does not hear of.
     fn is_known(self) -> bool {
-        let Some(judge) = judge() else {
+        let Some(probe) = probe() else {
             return true;
         };
         let (input, mut output) = (0u8, 0u8);
@@ -51,7 +61,7 @@ impl Operator {
                 native().constants.byte,
                 self.0,
                 0,
-                judge.handle(),
+                probe.handle(),
             )
         };
         code == SUCCESS
@@ -68,9 +78,9 @@ impl Operator {
     }
 
     /// Whether no order of operands makes a difference to the result, not even in its last bit: one
-    /// of MPI's own operators on one of its integer datatypes. (Those of pairs are of floating-point
-    /// numbers, mostly; and not even the largest of these is the same in any order: there are two
-    /// zeros, and numbers that are none.)
+    /// of MPI's own operators on one of its integer datatypes. (Not those of pairs, which are mostly of
+    /// floating-point numbers. Even the largest of those depends on the order: there are two zeros, and
+    /// NaN.)
     pub fn is_exact_on(self, datatype: &Datatype) -> bool {
         let c = &native().constants;
         self.is_predefined()
@@ -111,34 +121,5 @@ impl Operator {
             )
         };
         code == SUCCESS
-    }
-
-    /// `into = from op into` for `count` elements.
-    pub(super) fn reduce(
-        self,
-        from: Buffer,
-        into: Buffer,
-        count: usize,
-        datatype: &Datatype,
-    ) -> Result<(), super::Error> {
-        let largest = c_int::MAX as usize;
-        let mut done = 0;
-        while done < count {
-            let step = largest.min(count - done);
-            let from = datatype.element(from, done as isize);
-            let into = datatype.element(into, done as isize);
-            // SAFETY: `step` elements are at both addresses and do not overlap.
-            check(unsafe {
-                (native().functions.PMPI_Reduce_local)(
-                    from.read(),
-                    into.write(),
-                    step as c_int,
-                    datatype.handle(),
-                    self.0,
-                )
-            })?;
-            done += step;
-        }
-        Ok(())
     }
 }

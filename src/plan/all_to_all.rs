@@ -16,13 +16,14 @@
 //! process as e has such skips; about p q / 2 in all.
 //!
 //! Deviation:
-//! 1. No lists are kept. Where a process sends the blocks that have e - s to go of e, it receives as many
-//!    of the same kind. So a process has one place for each e, 0 <= e < p, and *message e* is at
-//!    first its block for r + e and in the end the block from r - e; which places leave in a round is
-//!    the same everywhere, and is computed once ([`Routes`]).
+//! 1. No lists are kept. Where a process sends the blocks that have e - s to go of e, it receives as
+//!    many of the same kind. So a process has one place for each e, 0 <= e < p. *Message e* is at first
+//!    its block for r + e, and in the end the block from r - e. Which messages travel in a round is the
+//!    same on all processes, and is computed once ([`Routes`]).
 
-use super::broadcast::{minus, plus};
-use super::{Piece, Plan};
+use std::sync::Arc;
+
+use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::Sequence;
 
 /// Which messages travel in which round, on every process.
@@ -62,70 +63,48 @@ impl Routes {
 }
 
 /// The exchange for process `rank`.
-#[derive(Clone, Copy, Debug)]
-pub struct AllToAll<'a> {
-    sequence: &'a Sequence,
-    routes: &'a Routes,
+#[derive(Clone, Debug)]
+pub struct AllToAll {
+    sequence: Arc<Sequence>,
+    routes: Arc<Routes>,
     rank: usize,
 }
 
-impl<'a> AllToAll<'a> {
-    /// `routes` must be those of `sequence`.
-    pub fn new(sequence: &'a Sequence, routes: &'a Routes, rank: usize) -> Self {
+impl AllToAll {
+    /// `routes` are those of `sequence`.
+    pub fn new(sequence: Arc<Sequence>, routes: Arc<Routes>, rank: usize) -> AllToAll {
         AllToAll {
             sequence,
             routes,
             rank,
         }
     }
-
-    fn append(&self, round: usize, pieces: &mut Vec<Piece>) {
-        let travelling = self.routes.in_round(round);
-        pieces.extend(travelling.iter().map(|&message| Piece {
-            message: message as usize,
-            block: 0,
-        }));
-    }
 }
 
-impl Plan for AllToAll<'_> {
-    fn processes(&self) -> usize {
-        self.sequence.processes()
+impl Plan for AllToAll {
+    fn shape(&self) -> Shape {
+        Shape {
+            processes: self.sequence.processes(),
+            messages: self.sequence.processes(),
+            blocks: 1,
+            rounds: self.sequence.rounds(),
+            span: 0,
+            scratch: ScratchUse::Copies,
+        }
     }
 
-    fn messages(&self) -> usize {
-        self.processes()
+    fn fill(&self, index: usize, round: &mut Round) {
+        let (p, (_, skip)) = (self.sequence.processes(), self.sequence.step(index));
+        round.to = plus(self.rank, skip, p);
+        round.from = minus(self.rank, skip, p);
+        for &message in self.routes.in_round(index) {
+            let block = Block::whole(message as usize);
+            round.send(block, Source::Snapshot);
+            round.receive(block, Arrival::Replace);
+        }
     }
 
-    fn rounds(&self) -> usize {
-        self.sequence.rounds()
-    }
-
-    fn is_root(&self, _message: usize) -> bool {
-        false
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let (_, skip) = self.sequence.step(round);
-        self.append(round, pieces);
-        plus(self.rank, skip, self.processes())
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let (_, skip) = self.sequence.step(round);
-        self.append(round, pieces);
-        minus(self.rank, skip, self.processes())
-    }
-
-    fn width(&self, round: usize) -> usize {
-        self.routes.in_round(round).len()
-    }
-
-    fn holding(&self) -> usize {
-        1
-    }
-
-    fn replaces(&self) -> bool {
-        true
+    fn width(&self, index: usize) -> usize {
+        self.routes.in_round(index).len()
     }
 }

@@ -9,21 +9,22 @@
 //!     sendblock[k] += q; recvblock[k] += q
 //! ```
 //!
-//! Cost: n - 1 + q rounds; each process but the root receives every block once (Theorem 1), so at
-//! most m bytes arrive and at most n - 1 + q blocks leave. With one block these are q rounds, in which
-//! each process but the root receives once: as few as the tree has that Algorithm 1 of the paper on
-//! non-pipelined algorithms makes where only one block is not empty (its Corollary 3), so that needs no
-//! plan of its own for broadcasts and reductions.
+//! Cost: n - 1 + q rounds. Each process but the root receives every block once (Theorem 1), so at
+//! most m bytes arrive and at most n - 1 + q blocks leave. With one block these are q rounds, in
+//! which each process but the root receives once. No tree has fewer rounds, so one block needs no
+//! plan of its own.
 //!
 //! Deviations:
 //! 1. Processes are renumbered so that the root is 0 (the paper says how, below Algorithm 1).
-//! 2. Rounds in closed form, see [`phases`](super::phases).
+//! 2. Rounds are in closed form, see [`phases`](super::phases).
+
+use std::sync::Arc;
 
 use super::phases::Phases;
-use super::{Piece, Plan};
+use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::{Skips, receive_schedule, send_schedule};
 
-/// The receive and send schedule of one process relative to one root: q entries each.
+/// The receive and send schedule of one process for one root: q entries each.
 #[derive(Clone, Debug)]
 pub struct Schedules {
     root: usize,
@@ -53,85 +54,77 @@ impl Schedules {
 }
 
 /// Algorithm 1 for process `rank`.
-#[derive(Clone, Copy, Debug)]
-pub struct Broadcast<'a> {
-    skips: &'a Skips,
-    schedules: &'a Schedules,
+#[derive(Clone, Debug)]
+pub struct Broadcast {
+    skips: Arc<Skips>,
+    schedules: Arc<Schedules>,
     rank: usize,
     phases: Phases,
 }
 
-impl<'a> Broadcast<'a> {
-    /// `schedules` must be those of `rank`; the message is cut into `blocks >= 1` blocks.
-    pub fn new(skips: &'a Skips, schedules: &'a Schedules, rank: usize, blocks: usize) -> Self {
+impl Broadcast {
+    /// `schedules` are those of `rank`. The message is cut into `blocks >= 1` blocks.
+    pub fn new(
+        skips: Arc<Skips>,
+        schedules: Arc<Schedules>,
+        rank: usize,
+        blocks: usize,
+    ) -> Broadcast {
+        let phases = Phases::new(skips.q(), blocks);
         Broadcast {
             skips,
             schedules,
             rank,
-            phases: Phases::new(skips.q(), blocks),
+            phases,
         }
     }
 
-    fn append(&self, entry: i8, round: usize, pieces: &mut Vec<Piece>) {
-        let block = self.phases.block(entry, self.phases.shift(round));
-        pieces.extend(block.map(|block| Piece { message: 0, block }));
+    fn block(&self, entry: i8, round: usize) -> Option<Block> {
+        let index = self.phases.block(entry, self.phases.shift(round))?;
+        Some(Block {
+            message: 0,
+            index,
+            of: self.phases.blocks(),
+        })
     }
 }
 
-impl Plan for Broadcast<'_> {
-    fn processes(&self) -> usize {
-        self.skips.processes()
+impl Plan for Broadcast {
+    fn shape(&self) -> Shape {
+        Shape {
+            processes: self.skips.processes(),
+            messages: 1,
+            blocks: self.phases.blocks(),
+            rounds: self.phases.rounds(),
+            span: self.phases.span(),
+            scratch: ScratchUse::Packing,
+        }
     }
 
-    fn messages(&self) -> usize {
+    fn fill(&self, index: usize, round: &mut Round) {
+        let (p, root) = (self.skips.processes(), self.schedules.root);
+        let k = self.phases.skip_index(index);
+        round.to = plus(self.rank, self.skips.skip(k), p);
+        round.from = minus(self.rank, self.skips.skip(k), p);
+        let is_root = self.rank == root;
+        if round.to != root {
+            if let Some(block) = self.block(self.schedules.send[k], index) {
+                let source = if is_root {
+                    Source::Input
+                } else {
+                    Source::Result
+                };
+                round.send(block, source);
+            }
+        }
+        if !is_root {
+            if let Some(block) = self.block(self.schedules.receive[k], index) {
+                round.receive(block, Arrival::Store);
+            }
+        }
+    }
+
+    fn width(&self, _index: usize) -> usize {
         1
     }
-
-    fn blocks(&self) -> usize {
-        self.phases.blocks()
-    }
-
-    fn rounds(&self) -> usize {
-        self.phases.rounds()
-    }
-
-    fn is_root(&self, _message: usize) -> bool {
-        self.rank == self.schedules.root
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let k = self.phases.skip_index(round);
-        let to = plus(self.rank, self.skips.skip(k), self.processes());
-        if to != self.schedules.root {
-            self.append(self.schedules.send[k], round, pieces);
-        }
-        to
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let k = self.phases.skip_index(round);
-        if self.rank != self.schedules.root {
-            self.append(self.schedules.receive[k], round, pieces);
-        }
-        minus(self.rank, self.skips.skip(k), self.processes())
-    }
-
-    fn width(&self, _round: usize) -> usize {
-        1
-    }
-
-    fn holding(&self) -> usize {
-        2 * self.skips.q()
-    }
-}
-
-/// (a + b) mod p for a, b < p (or b = p).
-pub(super) fn plus(a: usize, b: usize, p: usize) -> usize {
-    let sum = a + b;
-    if sum >= p { sum - p } else { sum }
-}
-
-/// (a - b) mod p for a, b < p.
-pub(super) fn minus(a: usize, b: usize, p: usize) -> usize {
-    if a >= b { a - b } else { a + p - b }
 }

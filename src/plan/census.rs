@@ -14,141 +14,105 @@
 //! result: W + V
 //! ```
 //!
-//! After round k, W holds the operands of processes r + 1, ..., r + s[k+1] - 1, each once: with e = 0
+//! After round k, W holds the operands of processes r + 1, ..., r + s[k+1] - 1, each once. With e = 0
 //! the operands of r + s[k], ..., r + 2 s[k] - 1 are added to those of r + 1, ..., r + s[k] - 1;
 //! with e = 1 those of r + s[k], ..., r + 2 s[k] - 2.
 //!
-//! Cost: q rounds of the whole operand; the operand is combined once a round but the first, once
-//! more in each round of the third kind, and once at the end.
+//! Cost: q rounds of the whole operand. It is combined once in each round but the first, once more
+//! in each round of the third kind, and once at the end.
 //!
 //! **Each process adds in an order of its own**, from its own rank on. So this is for operators for
 //! which no order makes a difference, not even in the last bit: selection allows integers only.
-//!
-//! **An operand that grows** ([`Growing`]) is what the paper has these rounds for: then W is the s[k] - 1
-//! blocks of the processes r + 1, ..., r + s[k] - 1, combined, and p - 1 blocks are sent in all: s[k] in
-//! round k where e = 0, else s[k] - 1, which is s[k+1] - s[k].
 
-use super::broadcast::{minus, plus};
-use super::growing::{Content, Growing, Step};
-use super::{Operand, Piece, Plan};
+use std::sync::Arc;
+
+use super::{Action, Arrival, Block, Operand, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::Skips;
 
-/// Algorithm 2 for process `rank`.
-#[derive(Clone, Copy, Debug)]
-pub struct Census<'a> {
-    skips: &'a Skips,
+/// Algorithm 2 for process `rank`. W is in the result.
+#[derive(Clone, Debug)]
+pub struct Census {
+    skips: Arc<Skips>,
     rank: usize,
 }
 
-impl<'a> Census<'a> {
+/// What is sent in a round, the same on all processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// V.
+    Own,
+    /// W.
+    Others,
+    /// W + V.
+    Both,
+}
+
+impl Census {
     /// For process `rank`.
-    pub fn new(skips: &'a Skips, rank: usize) -> Self {
+    pub fn new(skips: Arc<Skips>, rank: usize) -> Census {
         Census { skips, rank }
     }
 
-    /// 1 where the own operand is left out, else 0.
-    fn without_own(&self, round: usize) -> usize {
-        self.skips.skip(round + 1) % 2
-    }
-
-    fn distance(&self, round: usize) -> usize {
-        self.skips.skip(round) - self.without_own(round)
-    }
-
-    fn receiver(&self, round: usize) -> usize {
-        minus(self.rank, self.distance(round), self.processes())
-    }
-
-    fn sender(&self, round: usize) -> usize {
-        plus(self.rank, self.distance(round), self.processes())
-    }
-
-    fn processes(&self) -> usize {
-        self.skips.processes()
-    }
-}
-
-const WHOLE: Piece = Piece {
-    message: 0,
-    block: 0,
-};
-
-impl Plan for Census<'_> {
-    fn processes(&self) -> usize {
-        self.processes()
-    }
-
-    fn messages(&self) -> usize {
-        1
-    }
-
-    fn rounds(&self) -> usize {
-        self.skips.q()
-    }
-
-    fn combining(&self) -> usize {
-        self.skips.q()
-    }
-
-    fn is_root(&self, _message: usize) -> bool {
-        true
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        pieces.push(WHOLE);
-        self.receiver(round)
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        pieces.push(WHOLE);
-        self.sender(round)
-    }
-
-    fn width(&self, _round: usize) -> usize {
-        1
-    }
-
-    fn holding(&self) -> usize {
-        1
-    }
-
-    fn operand(&self, round: usize) -> Operand {
-        if round == 0 {
-            Operand::Own
-        } else if self.without_own(round) == 1 {
-            Operand::Others
-        } else {
-            Operand::Both
-        }
-    }
-}
-
-impl Growing for Census<'_> {
-    fn processes(&self) -> usize {
-        self.processes()
-    }
-
-    fn rank(&self) -> usize {
+    /// r.
+    pub fn place(&self) -> usize {
         self.rank
     }
 
-    fn rounds(&self) -> usize {
-        self.skips.q()
+    /// The process that is sent to in round `index`, and the one that is received from.
+    pub fn neighbours(&self, index: usize) -> (usize, usize) {
+        let (p, odd) = (self.skips.processes(), self.skips.skip(index + 1) % 2);
+        let distance = self.skips.skip(index) - odd;
+        (minus(self.rank, distance, p), plus(self.rank, distance, p))
     }
 
-    fn step(&self, round: usize) -> Step {
-        Step {
-            to: self.receiver(round),
-            from: self.sender(round),
-            content: match self.operand(round) {
-                Operand::Own => Content::Own,
-                Operand::Others => Content::Others,
-                Operand::Both | Operand::Accumulated => Content::Both,
-            },
+    /// What is sent in round `index`.
+    pub fn content(&self, index: usize) -> Sent {
+        if index == 0 {
+            Sent::Own
+        } else if self.skips.skip(index + 1) % 2 == 1 {
+            Sent::Others
+        } else {
+            Sent::Both
+        }
+    }
+}
+
+impl Plan for Census {
+    fn shape(&self) -> Shape {
+        Shape {
+            processes: self.skips.processes(),
+            messages: 1,
+            blocks: 1,
+            rounds: self.skips.q(),
+            span: 0,
+            scratch: ScratchUse::Copies,
         }
     }
 
-    fn keeps_own_apart(&self) -> bool {
-        true
+    fn fill(&self, index: usize, round: &mut Round) {
+        let operand = Block::whole(0);
+        (round.to, round.from) = self.neighbours(index);
+        let source = match self.content(index) {
+            Sent::Own => Source::Input,
+            Sent::Others => Source::Snapshot,
+            Sent::Both => Source::SnapshotAndInput,
+        };
+        round.send(operand, source);
+        let is_first = index == 0;
+        round.receive(
+            operand,
+            if is_first {
+                Arrival::Store
+            } else {
+                Arrival::Add
+            },
+        );
+        if index + 1 == self.skips.q() {
+            round.fold(Action::Combine, operand, Operand::Input, Operand::Result);
+        }
+    }
+
+    fn width(&self, _index: usize) -> usize {
+        1
     }
 }

@@ -1,4 +1,4 @@
-//! The non-pipelined allgather of one process: few rounds, of consecutive blocks.
+//! The one-block allgather of one process: few rounds, of consecutive blocks.
 //!
 //! Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 2, its second
 //! phase, for any [`Sequence`] p = s[0] > ... > s[q] = 1:
@@ -10,25 +10,31 @@
 //!     Send(R[0 .. s'-s-1], r - s)  ||  Recv(R[s .. s'-1], r + s)
 //! ```
 //!
-//! Cost: q rounds; each process sends and receives exactly p - 1 blocks. [`Reversed`](super::Reversed)
-//! it is Algorithm 1, the reduce-scatter, of the same cost and p - 1 blocks combined (Theorem 1).
+//! Cost: q rounds. Each process sends and receives exactly p - 1 blocks.
+//! [`Reversed`](super::Reversed) it is Algorithm 1, the reduce-scatter, of the same cost, with p - 1
+//! blocks combined (Theorem 1). One after the other they are Algorithm 2, the allreduce (Theorem 2):
+//! each block of the result is computed once, by one process, and copied, so all processes get the
+//! same bits.
 //!
 //! Deviations:
-//! 1. R is not a rotated copy. Blocks are named by their process, and the engine moves those that lie
-//!    next to each other at once; only where a sequence wraps around from process p - 1 to 0, it is
-//!    packed. In Algorithm 1 a block that was not received yet is sent from the input. With halving no
-//!    sequence is longer than ceil(p/2), so what was received first serves as R ever after, and
-//!    Algorithm 1's first copy of p - 1 blocks shrinks to what is packed: floor(p/2) in the first
-//!    round, at most, and where p is odd half as much in the next (the paper's section 3).
-//! 2. Rounds can be visited in any order, so that the skips need no stack.
-//! 3. A round's sequence may go in several steps, one after the other ([`Segments`]). It makes no
-//!    difference to the one-ported model, but to a network: two processes that send each other
-//!    megabytes at once over one connection each way take up to twice the time of the bytes (measured
-//!    over TCP: acknowledgements queue behind data), while short messages keep each other in step.
-//!    Where all fits into one step each, these are the paper's q rounds.
+//! 1. R is not a rotated copy. Blocks are named by their process, and the engine moves those that
+//!    lie next to each other at once. Only where a sequence wraps around from process p - 1 to 0 it
+//!    is packed. In Algorithm 1 a block that was not received yet is sent from the input. With
+//!    halving no sequence is longer than ceil(p/2), so what was received first serves as R ever
+//!    after, and Algorithm 1's first copy of p - 1 blocks shrinks to what is packed: at most
+//!    floor(p/2) in the first round, and where p is odd half as much in the next (the paper's
+//!    section 3).
+//! 2. Rounds can be filled in in any order, so the skips need no stack.
+//! 3. A round's sequence may go in several steps, one after the other ([`Segments`]). The one-ported
+//!    model does not ask for that, but networks do: two processes that send each other megabytes at
+//!    once over one connection each way take up to twice the time of the bytes (measured over TCP:
+//!    acknowledgements queue behind data). Short messages keep each other in step. Where all fits
+//!    into one step each, these are the paper's q rounds.
 
-use super::broadcast::{minus, plus};
-use super::{Piece, Plan};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::Sequence;
 
 /// How the blocks of a round are cut into steps.
@@ -55,47 +61,40 @@ impl Segments {
             together: (segment / largest).max(1),
         }
     }
+
+    /// Blocks of each message.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
 }
 
 /// Algorithm 2's allgather for process `rank`.
-#[derive(Clone, Copy, Debug)]
-pub struct Doubling<'a> {
-    sequence: &'a Sequence,
+#[derive(Clone, Debug)]
+pub struct Doubling {
+    sequence: Arc<Sequence>,
     rank: usize,
     segments: Segments,
-    ordered: bool,
 }
 
-/// A step: a part of a round.
+/// A step: a part of a round of the paper.
 struct Step {
     /// s.
     skip: usize,
     /// The blocks in it, counted from the first of R[0] or of R[s].
-    blocks: std::ops::Range<usize>,
+    blocks: Range<usize>,
 }
 
-impl<'a> Doubling<'a> {
+impl Doubling {
     /// One message from each of the sequence's processes.
-    pub fn new(sequence: &'a Sequence, rank: usize, segments: Segments) -> Self {
+    pub fn new(sequence: Arc<Sequence>, rank: usize, segments: Segments) -> Doubling {
         Doubling {
             sequence,
             rank,
             segments,
-            ordered: false,
         }
     }
 
-    /// The same, by a sequence that is [linear](crate::schedule::Rule::Linear): reversed, every process
-    /// has the others' contributions to its block side by side, and can combine them in the order of
-    /// the ranks.
-    pub fn ordered(sequence: &'a Sequence, rank: usize) -> Self {
-        Doubling {
-            ordered: true,
-            ..Doubling::new(sequence, rank, Segments::WHOLE)
-        }
-    }
-
-    /// Blocks that are sent in the round from s' to s.
+    /// Blocks that are sent in the paper's round from s' to s.
     fn blocks_of(&self, (before, skip): (usize, usize)) -> usize {
         (before - skip) * self.segments.blocks
     }
@@ -122,58 +121,52 @@ impl<'a> Doubling<'a> {
     }
 
     /// The blocks of `step`, from R[first] on.
-    fn append(&self, first: usize, step: &Step, pieces: &mut Vec<Piece>) {
-        let (p, n) = (self.processes(), self.segments.blocks);
-        pieces.extend(step.blocks.clone().map(|index| Piece {
-            message: plus(self.rank, first + index / n, p),
-            block: index % n,
-        }));
+    fn blocks(&self, first: usize, step: &Step) -> impl Iterator<Item = Block> {
+        let (p, n, rank) = (self.sequence.processes(), self.segments.blocks, self.rank);
+        step.blocks.clone().map(move |index| Block {
+            message: plus(rank, first + index / n, p),
+            index: index % n,
+            of: n,
+        })
     }
 }
 
-impl Plan for Doubling<'_> {
-    fn processes(&self) -> usize {
-        self.sequence.processes()
-    }
-
-    fn messages(&self) -> usize {
-        self.processes()
-    }
-
-    fn blocks(&self) -> usize {
-        self.segments.blocks
-    }
-
-    fn rounds(&self) -> usize {
+impl Plan for Doubling {
+    fn shape(&self) -> Shape {
+        let p = self.sequence.processes();
         let rounds = (0..self.sequence.rounds()).map(|round| self.sequence.step(round));
-        rounds.map(|round| self.steps_of(round)).sum()
+        let rounds = rounds.map(|round| self.steps_of(round)).sum();
+        Shape {
+            processes: p,
+            messages: p,
+            blocks: self.segments.blocks,
+            rounds,
+            span: rounds,
+            scratch: ScratchUse::Packing,
+        }
     }
 
-    fn is_root(&self, message: usize) -> bool {
-        self.rank == message
+    fn fill(&self, index: usize, round: &mut Round) {
+        let (p, step) = (self.sequence.processes(), self.step(index));
+        round.to = minus(self.rank, step.skip, p);
+        round.from = plus(self.rank, step.skip, p);
+        for block in self.blocks(0, &step) {
+            let is_own = block.message == self.rank;
+            round.send(
+                block,
+                if is_own {
+                    Source::Input
+                } else {
+                    Source::Result
+                },
+            );
+        }
+        for block in self.blocks(step.skip, &step) {
+            round.receive(block, Arrival::Store);
+        }
     }
 
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let step = self.step(round);
-        self.append(0, &step, pieces);
-        minus(self.rank, step.skip, self.processes())
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let step = self.step(round);
-        self.append(step.skip, &step, pieces);
-        plus(self.rank, step.skip, self.processes())
-    }
-
-    fn width(&self, round: usize) -> usize {
-        self.step(round).blocks.len()
-    }
-
-    fn holding(&self) -> usize {
-        self.rounds()
-    }
-
-    fn keeps_order(&self) -> bool {
-        self.ordered
+    fn width(&self, index: usize) -> usize {
+        self.step(index).blocks.len()
     }
 }

@@ -13,25 +13,29 @@
 //! Cost: q rounds; each process but the root sends once, and the root receives p - 1 blocks in q
 //! messages, of at most 2^k blocks in round k. The scatter is the same rounds backward.
 //!
-//! So the tree is the one that Algorithm 1 builds implicitly (the paper's Figure 1): i + s hangs on i
-//! in the round of skip s. A message holds the blocks of a subtree, depth first, in the order in
-//! which they were appended.
+//! So the tree is the one that Algorithm 1 builds implicitly (the paper's Figure 1): i + s is a child
+//! of i in the round of skip s. A message holds the blocks of a subtree, depth first, in the order in
+//! which they were appended. Messages that lie in
+//! the order of [`Gather::visit_messages`] need not be packed.
 
-use super::broadcast::{minus, plus};
-use super::{Piece, Plan};
+use std::sync::Arc;
+
+use super::{
+    Arrival, Block, Incoming, Outgoing, Plan, Round, ScratchUse, Shape, Source, minus, plus,
+};
 use crate::schedule::Sequence;
 
 /// The gather for process `rank`.
-#[derive(Clone, Copy, Debug)]
-pub struct Gather<'a> {
-    sequence: &'a Sequence,
+#[derive(Clone, Debug)]
+pub struct Gather {
+    sequence: Arc<Sequence>,
     rank: usize,
     root: usize,
 }
 
-impl<'a> Gather<'a> {
+impl Gather {
     /// To `root`.
-    pub fn new(sequence: &'a Sequence, rank: usize, root: usize) -> Self {
+    pub fn new(sequence: Arc<Sequence>, rank: usize, root: usize) -> Gather {
         Gather {
             sequence,
             rank,
@@ -39,129 +43,115 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// This process' distance to the root.
+    /// This process's distance to the root.
     fn node(&self) -> usize {
-        minus(self.root, self.rank, self.processes())
+        minus(self.root, self.rank, self.sequence.processes())
     }
 
-    /// Appends what process `node` before the root has at the start of `round`.
-    fn append_subtree(&self, node: usize, round: usize, pieces: &mut Vec<Piece>) {
-        pieces.push(Piece {
-            message: minus(self.root, node, self.processes()),
-            block: 0,
-        });
+    /// Calls `visit` with each message that process `node` before the root has at the start of
+    /// `round`, in wire order.
+    fn visit_subtree(&self, node: usize, round: usize, visit: &mut impl FnMut(usize)) {
+        visit(minus(self.root, node, self.sequence.processes()));
         for earlier in 0..round {
             let (before, skip) = self.sequence.step(earlier);
             if node < before - skip {
-                self.append_subtree(node + skip, earlier, pieces);
+                self.visit_subtree(node + skip, earlier, visit);
             }
         }
     }
 
-    /// Fills `pieces` with all that this process ever has, in the order in which it sends it, and
-    /// `offsets` with the place of each message among them: then nothing has to be packed.
-    pub fn lay_out(&self, pieces: &mut Vec<Piece>, offsets: &mut Vec<usize>) {
-        let node = self.node();
+    /// Calls `visit` with each message that this process ever has. In this order the blocks of each
+    /// message on the wire are next to each other.
+    pub fn visit_messages(&self, visit: &mut impl FnMut(usize)) {
+        let (node, rounds) = (self.node(), self.sequence.rounds());
         let sends = |&round: &usize| node >= self.sequence.step(round).1;
-        let end = (0..self.rounds()).find(sends).unwrap_or(self.rounds());
-        pieces.clear();
-        self.append_subtree(node, end, pieces);
-        offsets.clear();
-        offsets.resize(self.processes(), 0);
-        for (offset, piece) in pieces.iter().enumerate() {
-            offsets[piece.message] = offset;
-        }
+        let end = (0..rounds).find(sends).unwrap_or(rounds);
+        self.visit_subtree(node, end, visit);
     }
 }
 
-impl Plan for Gather<'_> {
-    fn processes(&self) -> usize {
-        self.sequence.processes()
+impl Plan for Gather {
+    fn shape(&self) -> Shape {
+        let p = self.sequence.processes();
+        Shape {
+            processes: p,
+            messages: p,
+            blocks: 1,
+            rounds: self.sequence.rounds(),
+            span: 0,
+            scratch: ScratchUse::Nothing,
+        }
     }
 
-    fn messages(&self) -> usize {
-        self.processes()
-    }
-
-    fn rounds(&self) -> usize {
-        self.sequence.rounds()
-    }
-
-    fn is_root(&self, message: usize) -> bool {
-        self.rank == message
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let (before, skip) = self.sequence.step(round);
-        let node = self.node();
+    fn fill(&self, index: usize, round: &mut Round) {
+        let p = self.sequence.processes();
+        let ((before, skip), node) = (self.sequence.step(index), self.node());
+        round.to = plus(self.rank, skip, p);
+        round.from = minus(self.rank, skip, p);
         if (skip..before).contains(&node) {
-            self.append_subtree(node, round, pieces);
+            self.visit_subtree(node, index, &mut |message| {
+                let is_own = message == self.rank;
+                let source = if is_own {
+                    Source::Input
+                } else {
+                    Source::Result
+                };
+                round.send(Block::whole(message), source);
+            });
         }
-        plus(self.rank, skip, self.processes())
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        let (before, skip) = self.sequence.step(round);
-        let node = self.node();
         if node < before - skip {
-            self.append_subtree(node + skip, round, pieces);
+            self.visit_subtree(node + skip, index, &mut |message| {
+                round.receive(Block::whole(message), Arrival::Store);
+            });
         }
-        minus(self.rank, skip, self.processes())
     }
 
     /// Each round at most doubles what a process has.
-    fn width(&self, round: usize) -> usize {
-        let most = self.processes() - 1;
-        1usize
-            .checked_shl(round as u32)
-            .map_or(most, |width| width.min(most))
-    }
-
-    fn holding(&self) -> usize {
-        1
+    fn width(&self, index: usize) -> usize {
+        let most = self.sequence.processes() - 1;
+        let doubled = 1usize.checked_shl(index as u32);
+        doubled.map_or(most, |width| width.min(most))
     }
 }
 
-/// The scatter for one process.
-#[derive(Clone, Copy, Debug)]
-pub struct Scatter<'a>(pub Gather<'a>);
+/// The scatter for one process: the gather backward.
+#[derive(Clone, Debug)]
+pub struct Scatter(pub Gather);
 
-impl Scatter<'_> {
-    fn backward(&self, round: usize) -> usize {
-        self.0.rounds() - 1 - round
+impl Scatter {
+    fn backward(&self, index: usize) -> usize {
+        self.0.sequence.rounds() - 1 - index
     }
 }
 
-impl Plan for Scatter<'_> {
-    fn processes(&self) -> usize {
-        self.0.processes()
+impl Plan for Scatter {
+    fn shape(&self) -> Shape {
+        self.0.shape()
     }
 
-    fn messages(&self) -> usize {
-        self.0.messages()
+    fn fill(&self, index: usize, round: &mut Round) {
+        self.0.fill(self.backward(index), round);
+        std::mem::swap(&mut round.to, &mut round.from);
+        let is_root = self.0.rank == self.0.root;
+        let source = if is_root {
+            Source::Input
+        } else {
+            Source::Result
+        };
+        let arrived = round.receives.len();
+        let left = round.sends.drain(..).map(|outgoing| Incoming {
+            block: outgoing.block,
+            arrival: Arrival::Store,
+        });
+        round.receives.extend(left);
+        let arrived = round.receives.drain(..arrived).map(|incoming| Outgoing {
+            block: incoming.block,
+            source,
+        });
+        round.sends.extend(arrived);
     }
 
-    fn rounds(&self) -> usize {
-        self.0.rounds()
-    }
-
-    fn is_root(&self, _message: usize) -> bool {
-        self.0.rank == self.0.root
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        self.0.receive(self.backward(round), pieces)
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        self.0.send(self.backward(round), pieces)
-    }
-
-    fn width(&self, round: usize) -> usize {
-        self.0.width(self.backward(round))
-    }
-
-    fn holding(&self) -> usize {
-        self.0.holding()
+    fn width(&self, index: usize) -> usize {
+        self.0.width(self.backward(index))
     }
 }

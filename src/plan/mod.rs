@@ -1,163 +1,116 @@
-//! Plans: per collective, the sequence of rounds that one process goes through.
+//! Plans: the rounds of one process, per algorithm.
 //!
-//! A plan is data. In round `i` it says which blocks go to which process and which blocks come
-//! from which; it knows nothing of buffers, datatypes or MPI. The [engine](crate::engine)
-//! executes it over a [transport](crate::transport).
+//! A plan is data. It has a [`Shape`], and fills in each [`Round`]: which blocks go to which
+//! process, which come from which, and what is done with them. It knows nothing of buffers,
+//! datatypes or MPI. The [engine](crate::engine) runs it over a [transport](crate::transport).
 //!
-//! A problem has one or more *messages*, each with a root, and every message is cut into the same
-//! number `n` of blocks (but in an [`Exchange`]). Broadcast and reduction have one message; the others
-//! have `p`, message `j` being rooted at process `j`.
+//! A problem has one or more *messages*, each cut into *blocks*. A broadcast and a reduction have
+//! one message. The others have one for each process (but an [`Exchange`] has one for each part).
 //!
-//! | plan | collective | source |
+//! | plan | used for | source |
 //! | --- | --- | --- |
 //! | [`Broadcast`] | MPI_Bcast | Träff, *Optimal Broadcast Schedules in Logarithmic Time*, Algorithm 1 |
-//! | [`AllBroadcast`] | MPI_Allgather(v) | there, Algorithm 7 |
+//! | [`PipelinedAllgather`] | MPI_Allgather(v) | there, Algorithm 7 |
 //! | [`Reversed`]`<Broadcast>` | MPI_Reduce | there, Observation 1.3 |
-//! | [`Reversed`]`<AllBroadcast>` | MPI_Reduce_scatter(_block) | there, Observation 1.4 |
-//! | [`Doubling`] | MPI_Allgather(v), one block | Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 2 |
-//! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), one block | there, Algorithm 1 |
-//! | [`Allreduce`] | MPI_Allreduce | there, Algorithm 2 |
+//! | [`Reversed`]`<PipelinedAllgather>` | MPI_Reduce_scatter(_block) | there, Observation 1.4 |
+//! | [`Doubling`] | MPI_Allgather(v), MPI_Allreduce | Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 2 |
+//! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), MPI_Allreduce | there, Algorithm 1 |
+//! | [`Ordered`] | the same, for operators that do not commute | there, Corollary 2, with the skips p - 1, ..., 1 |
 //! | [`AllToAll`] | MPI_Alltoall | there, section 4 |
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
-//! | [`Exchange`], then [`Doubling`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
-//! | [`Order`] and [`Tree`], not a plan | successive broadcasts | Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 |
-//! | [`Relay`], not a plan | the same, small | our own |
-//! | [`Census`] | MPI_Allreduce, small | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
-//! | [`Census`], as [`Growing`] | circulant_allgather_merge, circulant_allreduce_v | there |
-//! | [`Dissemination`] | the same | there, Algorithm 1 |
+//! | [`Census`] | MPI_Allreduce of few integers | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
+//! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
+//! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 |
+//!
+//! [`Succession`] and its [`Tree`]s are what [`TreeBroadcast`] and the
+//! [successive broadcasts](crate::extensions::successive) share.
 
 #![forbid(unsafe_code)]
 
-mod all_broadcast;
 mod all_to_all;
-mod allreduce;
+mod any;
 mod broadcast;
 mod census;
-mod dissemination;
 mod doubling;
+mod exchange;
 mod gather;
-mod growing;
-mod intergroup;
+mod ordered;
 mod phases;
-mod relay;
+mod pipelined_allgather;
 mod reversed;
+mod round;
 mod successive;
+mod tree_broadcast;
 
-pub use all_broadcast::AllBroadcast;
 pub use all_to_all::{AllToAll, Routes};
-pub use allreduce::Allreduce;
+pub use any::AnyPlan;
 pub use broadcast::{Broadcast, Schedules};
-pub use census::Census;
-pub use dissemination::Dissemination;
+pub use census::{Census, Sent};
 pub use doubling::{Doubling, Segments};
+pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
-pub use growing::{Content, Growing, Step};
-pub use intergroup::{Division, Exchange, Part, Parts, Stream, numbered_through};
-pub use relay::{Parcel, Relay};
+pub use ordered::Ordered;
+pub use pipelined_allgather::PipelinedAllgather;
 pub use reversed::Reversed;
-pub use successive::{Order, Tree};
-
-use std::ops::Range;
-
-/// One block of one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Piece {
-    /// The message, `0 <= message <` [`Plan::messages`].
-    pub message: usize,
-    /// The block, `0 <= block <` [`Plan::blocks`].
-    pub block: usize,
-}
-
-/// What is sent of a block that each process has its own contribution to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
-    /// All that was combined until now, with the own contribution: it is sent once, and not needed
-    /// afterwards.
-    Accumulated,
-    /// The own contribution alone. This and the next two are for plans that combine what others
-    /// contributed in the result, and the own contribution with it at the end.
-    Own,
-    /// What others contributed.
-    Others,
-    /// Both, combined.
-    Both,
-}
+pub use round::{
+    Action, Arrival, Block, Fold, Incoming, Operand, Outgoing, Round, Source, block_range,
+};
+pub use successive::{Succession, Tree};
+pub use tree_broadcast::TreeBroadcast;
 
 /// The rounds of one process.
-///
-/// Rounds are numbered `0..rounds()`. Within a round at most one message leaves and at most one
-/// arrives (one-ported). A block is sent only if it was there at the start, or was received in an
-/// earlier round.
-pub trait Plan {
-    /// Number of processes, p.
-    fn processes(&self) -> usize;
-    /// Number of messages: 1, or p, or the parts of an exchange.
-    fn messages(&self) -> usize;
-    /// Number of blocks per message, n.
-    fn blocks(&self) -> usize {
-        1
-    }
-    /// Number of blocks of one message, where they differ.
-    fn blocks_of(&self, _message: usize) -> usize {
-        self.blocks()
-    }
-    /// Number of rounds; 0 for a single process.
-    fn rounds(&self) -> usize;
-    /// In how many rounds, from the first on, what arrives is a partial result, which is combined
-    /// with the own contribution. In the others it is final, and stored where the result belongs.
-    fn combining(&self) -> usize {
-        0
-    }
-    /// Whether this process is where the result of `message` (or its data) lives: its root.
-    fn is_root(&self, message: usize) -> bool;
-    /// Appends the blocks that are sent in `round`, in wire order; returns the receiver.
-    /// Nothing is sent where nothing is appended.
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
-    /// Appends the blocks that are received in `round`, in wire order; returns the sender.
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize;
-    /// The most blocks that are sent and received in `round`; the same on every process.
-    fn width(&self, round: usize) -> usize;
-    /// For how many rounds after its arrival a received block may still have to be sent, or be
-    /// received again; and how many blocks of a message, following each other, can be so at once.
+pub trait Plan: Send {
+    /// What does not depend on the round.
+    fn shape(&self) -> Shape;
+
+    /// Fills in round `index`, `0 <= index <` [`Shape::rounds`]. `round` is empty.
     ///
-    /// All rounds, where one block follows the other. In a pipeline 2q for both. In phase f, of q rounds, entry s of a schedule stands for block s - x + q f,
-    /// and -q <= s < q: so block b is met in two phases, c = floor((b + x) / q) and c + 1, and the
-    /// blocks that were met and will be again, c = f - 1 or f, are 2q in a row. (Only in the last
-    /// phase, where q f = n - 1 + x, are larger numbers block n - 1.)
-    fn holding(&self) -> usize;
-    /// What is sent in `round`, of the rounds that combine.
-    fn operand(&self, _round: usize) -> Operand {
-        Operand::Accumulated
-    }
-    /// Whether what arrives is combined at the end of the rounds that combine, in the order of the
-    /// ranks that it came from: for operators that are not commutative. Each of those rounds then
-    /// brings the own contribution of one process, to this one's message.
-    fn keeps_order(&self) -> bool {
-        false
-    }
-    /// Whether a block that arrives takes the place of one that is sent in the same round or later.
-    fn replaces(&self) -> bool {
-        false
-    }
+    /// A block is sent only if it was there at the start, or was received in an earlier round.
+    fn fill(&self, index: usize, round: &mut Round);
+
+    /// The most blocks that any process sends or receives in round `index`. The same on every
+    /// process.
+    fn width(&self, index: usize) -> usize;
 }
 
-/// The units of block `block` of a message of `length` units cut into `blocks` blocks.
-///
-/// Block sizes differ by at most one unit, and every process computes the same cut from the same
-/// `length`. Empty when there are more blocks than units and this block got none.
-pub fn block_range(length: usize, blocks: usize, block: usize) -> Range<usize> {
-    cut(length, blocks, block)..cut(length, blocks, block + 1)
+/// What does not depend on the round. The same on every process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// p: the processes.
+    pub processes: usize,
+    /// The messages.
+    pub messages: usize,
+    /// n: the blocks of each message, or the most of any message.
+    pub blocks: usize,
+    /// The rounds; 0 for a single process.
+    pub rounds: usize,
+    /// For how many rounds after its arrival a block may still be sent, or arrive once more. Also
+    /// the most blocks of a message, one after the other, for which that holds at once.
+    pub span: usize,
+    /// What scratch is used for.
+    pub scratch: ScratchUse,
 }
 
-/// Where block `block` starts. In 128 bits, because `length` may be many GiB.
-fn cut(length: usize, blocks: usize, block: usize) -> usize {
-    match length.checked_mul(block) {
-        Some(product) => product / blocks,
-        None => (length as u128 * block as u128 / blocks as u128) as usize,
-    }
+/// What a plan uses scratch for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScratchUse {
+    /// Nothing: the blocks of each message are next to each other, where they belong.
+    Nothing,
+    /// Messages of several blocks are packed there, if the blocks are not next to each other.
+    Packing,
+    /// Every message is copied there before it is sent, and received there.
+    Copies,
+    /// Messages are received there, and stay for the [`span`](Shape::span) of their blocks.
+    Partials,
 }
 
-/// An upper bound on the units of any block of a message of `length` units.
-pub fn largest_block(length: usize, blocks: usize) -> usize {
-    length.div_ceil(blocks)
+/// (a + b) mod p for a < p and b <= p.
+pub(crate) fn plus(a: usize, b: usize, p: usize) -> usize {
+    let sum = a + b;
+    if sum >= p { sum - p } else { sum }
+}
+
+/// (a - b) mod p for a, b < p.
+pub(crate) fn minus(a: usize, b: usize, p: usize) -> usize {
+    if a >= b { a - b } else { a + p - b }
 }

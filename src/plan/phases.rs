@@ -49,6 +49,14 @@ impl Phases {
         }
     }
 
+    /// 2q: in phase f entry s of a schedule stands for block s - x + q f, and -q <= s < q. So block b is
+    /// met in two phases, c = floor((b + x) / q) and c + 1, which are fewer than 2q rounds. The blocks
+    /// that were met and will be again, of the phases f - 1 and f, are 2q in a row. (Only in the last
+    /// phase, where q f = n - 1 + x, larger numbers stand for block n - 1.)
+    pub(super) fn span(&self) -> usize {
+        2 * self.q
+    }
+
     /// Which skip round `round` uses.
     pub(super) fn skip_index(&self, round: usize) -> usize {
         (round + self.skipped) % self.q

@@ -6,68 +6,64 @@
 //! for i = n+q-2+x, ..., x: what was received is sent, what was sent is received and combined
 //! ```
 //!
-//! So are Algorithms 1 and 2 of his *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*
-//! to each other.
+//! Algorithms 1 and 2 of his *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms* are
+//! each other's reversal, too.
 //!
-//! Cost: the rounds and the bytes of the plan that is reversed; each process but the root sends
+//! Cost: the rounds and the bytes of the plan that is reversed. Each process but the root sends
 //! every partial result once, because forward it received every block once. The operator must be
-//! commutative: partial results meet in the order of the rounds, not of the ranks (unless the plan
-//! [keeps that](Plan::keeps_order)).
+//! commutative: partial results meet in the order of the rounds, not of the ranks.
 
-use super::{Piece, Plan};
+use super::{Arrival, Incoming, Outgoing, Plan, Round, ScratchUse, Shape, Source};
 
-/// The reversal of `P`.
+/// The reversal of `P`, which stores what it receives.
 #[derive(Clone, Copy, Debug)]
 pub struct Reversed<P>(pub P);
 
-impl<P: Plan> Reversed<P> {
-    fn forward(&self, round: usize) -> usize {
-        self.0.rounds() - 1 - round
+impl<P: Plan> Plan for Reversed<P> {
+    fn shape(&self) -> Shape {
+        Shape {
+            scratch: ScratchUse::Partials,
+            ..self.0.shape()
+        }
+    }
+
+    fn fill(&self, index: usize, round: &mut Round) {
+        self.0.fill(self.forward(index), round);
+        std::mem::swap(&mut round.to, &mut round.from);
+        let arrived = round.receives.len();
+        round
+            .receives
+            .extend(round.sends.drain(..).map(reversed_send));
+        round
+            .sends
+            .extend(round.receives.drain(..arrived).map(reversed_receive));
+    }
+
+    fn width(&self, index: usize) -> usize {
+        self.0.width(self.forward(index))
     }
 }
 
-impl<P: Plan> Plan for Reversed<P> {
-    fn processes(&self) -> usize {
-        self.0.processes()
+impl<P: Plan> Reversed<P> {
+    fn forward(&self, index: usize) -> usize {
+        self.0.shape().rounds - 1 - index
     }
+}
 
-    fn messages(&self) -> usize {
-        self.0.messages()
+fn reversed_send(outgoing: Outgoing) -> Incoming {
+    Incoming {
+        block: outgoing.block,
+        // Where a block starts is its root.
+        arrival: match outgoing.source {
+            Source::Input => Arrival::Reduce,
+            _ => Arrival::Combine,
+        },
     }
+}
 
-    fn blocks(&self) -> usize {
-        self.0.blocks()
-    }
-
-    fn rounds(&self) -> usize {
-        self.0.rounds()
-    }
-
-    fn combining(&self) -> usize {
-        self.rounds()
-    }
-
-    fn is_root(&self, message: usize) -> bool {
-        self.0.is_root(message)
-    }
-
-    fn send(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        self.0.receive(self.forward(round), pieces)
-    }
-
-    fn receive(&self, round: usize, pieces: &mut Vec<Piece>) -> usize {
-        self.0.send(self.forward(round), pieces)
-    }
-
-    fn width(&self, round: usize) -> usize {
-        self.0.width(self.forward(round))
-    }
-
-    fn holding(&self) -> usize {
-        self.0.holding()
-    }
-
-    fn keeps_order(&self) -> bool {
-        self.0.keeps_order()
+fn reversed_receive(incoming: Incoming) -> Outgoing {
+    Outgoing {
+        block: incoming.block,
+        source: Source::Partial,
     }
 }

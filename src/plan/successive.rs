@@ -31,7 +31,7 @@
 //!   not send (Lemma 3).
 //!
 //! Cost in the port model, where a process sends to all its children at once: 2(n - 1) + the largest level
-//! ([`Order::time`]), which is floor(log2 p) for every p: of the labels below p, that with the most bits is
+//! ([`Succession::time`]), which is floor(log2 p) for every p: of the labels below p, that with the most bits is
 //! 2^floor(log2 p) - 1, but for p = 2^d p - 1, which are as many. For n = p = 2^d that is the paper's 2p + log2 p - 2.
 //! In p steps every process sends p - 1 messages on the circulant graph; on the hypercube some send up to a
 //! quarter more (counted up to p = 256).
@@ -45,18 +45,18 @@
 
 use std::ops::Range;
 
-use super::broadcast::minus;
+use super::{minus, plus};
 
 /// Who owns which step, for p processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct Succession {
     processes: usize,
 }
 
-impl Order {
+impl Succession {
     /// For `processes >= 1`.
-    pub fn new(processes: usize) -> Order {
-        Order { processes }
+    pub fn new(processes: usize) -> Succession {
+        Succession { processes }
     }
 
     /// p.
@@ -161,6 +161,16 @@ impl Tree {
         self.root
     }
 
+    /// The processes.
+    pub fn processes(&self) -> usize {
+        self.processes
+    }
+
+    /// The most children that a process has: those of the root, ceil(log2 p).
+    pub fn most_children(&self) -> usize {
+        self.lower_bits(0).len()
+    }
+
     /// How many messages away from the root `rank` is.
     pub fn level(&self, rank: usize) -> usize {
         self.label(rank).count_ones() as usize
@@ -199,7 +209,7 @@ impl Tree {
     fn rank(&self, label: usize) -> usize {
         match self.rotation {
             Some((by, of)) => rotate_left(label, by, of) ^ self.root,
-            None => super::broadcast::plus(label, self.root, self.processes),
+            None => plus(label, self.root, self.processes),
         }
     }
 }

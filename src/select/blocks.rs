@@ -15,7 +15,7 @@
 //! round of the others carries a block of every root, which may have to be packed, so that their
 //! best values need not agree.
 
-use super::{Call, Operation, Settings};
+use super::{Facts, Operation, Settings};
 
 /// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
 /// each of the many blocks in it is rounded up to an element.
@@ -28,12 +28,12 @@ pub const BLOCKS_MAX: u64 = 1 << 20;
 /// message (measured over shared memory with 16 MB), small enough for scratch.
 pub const PAIR_BLOCK: u64 = 4 << 20;
 
-/// The number of blocks n for `call`: at least 1, enough for [`MESSAGE_MAX`], and otherwise at
-/// most [`BLOCKS_MAX`] and at most one a byte.
+/// The number of blocks n for `call`: at least 1, at most one a unit, enough for [`MESSAGE_MAX`], and
+/// otherwise at most [`BLOCKS_MAX`].
 ///
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
-pub fn blocks(call: &Call, settings: &Settings) -> usize {
+pub fn blocks(call: &Facts, settings: &Settings) -> usize {
     let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
     if !call.operation.is_pipelined() || between_groups {
         return 1;
@@ -42,12 +42,13 @@ pub fn blocks(call: &Call, settings: &Settings) -> usize {
         .min(call.bytes)
         .min(BLOCKS_MAX)
         .max(call.bytes.div_ceil(MESSAGE_MAX))
+        .min(call.units)
         .max(1);
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 /// The number of blocks that the settings ask for, not yet bounded.
-fn wanted(call: &Call, settings: &Settings) -> u64 {
+fn wanted(call: &Facts, settings: &Settings) -> u64 {
     let own = settings.of(call.operation);
     let factor = if call.operation.is_rooted() {
         settings.f
@@ -61,7 +62,7 @@ fn wanted(call: &Call, settings: &Settings) -> u64 {
 }
 
 /// One block where that moves no more bytes, and its scratch, twice the problem, is allowed.
-fn one_or_more(call: &Call, factor: f64, settings: &Settings) -> u64 {
+fn one_or_more(call: &Facts, factor: f64, settings: &Settings) -> u64 {
     let several = pipelined(call, factor);
     let moved_by_several = (several.max(1) - 1) as f64 + f64::from(call.phases());
     let moved_by_several = call.bytes as f64 / several.max(1) as f64 * moved_by_several;
@@ -75,7 +76,7 @@ fn one_or_more(call: &Call, factor: f64, settings: &Settings) -> u64 {
 
 /// The most bytes that a process sends in a reduce-scatter or an allgather with one block: where s'
 /// halves to s, s' - s of the largest parts, or all that there is.
-pub(super) fn one_block_volume(call: &Call) -> f64 {
+pub(super) fn one_block_volume(call: &Facts) -> f64 {
     let all = call.bytes as f64;
     // An allreduce is cut evenly.
     let part = match call.operation {
@@ -92,7 +93,7 @@ pub(super) fn one_block_volume(call: &Call) -> f64 {
 }
 
 /// The number of blocks where it or the size of a block is given.
-fn fixed(call: &Call, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
+fn fixed(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
     blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
 }
 
@@ -100,7 +101,7 @@ fn fixed(call: &Call, blocks: Option<u64>, block_size: Option<u64>) -> Option<u6
 ///
 /// Not for two processes: q - 1 is 0, there is nobody to forward to, and every block only costs.
 /// There the blocks are at least [`PAIR_BLOCK`] bytes.
-fn pipelined(call: &Call, factor: f64) -> u64 {
+fn pipelined(call: &Facts, factor: f64) -> u64 {
     let blocks = ((call.bytes as f64 * f64::from(call.phases())).sqrt() / factor).ceil() as u64;
     if call.phases() <= 1 {
         blocks.min(call.bytes.div_ceil(PAIR_BLOCK))
@@ -114,14 +115,11 @@ mod tests {
     use super::*;
     use crate::select::Operation;
 
-    fn call(operation: Operation, bytes: u64, processes: usize) -> Call {
-        Call {
-            operation,
+    fn call(operation: Operation, bytes: u64, processes: usize) -> Facts {
+        Facts {
             bytes,
             largest: bytes,
-            processes,
-            smaller_group: 0,
-            nodes: processes,
+            ..Facts::new(operation, processes)
         }
     }
 
@@ -235,7 +233,7 @@ mod tests {
         let settings = Settings::default();
         for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
             for each in [1u64, 100, 20_000] {
-                let equal = Call {
+                let equal = Facts {
                     largest: each,
                     ..call(Operation::ReduceScatterBlock, each * p as u64, p)
                 };
@@ -248,7 +246,7 @@ mod tests {
         assert_eq!(blocks(&single, &settings), 167);
         // Parts of 0, 1 and 2 units: the largest, in the rounds of 8, 4, 2 and 1 parts, are twice as
         // large as equal ones.
-        let irregular = Call {
+        let irregular = Facts {
             largest: 2_000,
             ..call(Operation::Allgatherv, 15_000, 16)
         };
@@ -259,7 +257,7 @@ mod tests {
     #[test]
     fn what_scratch_does_not_hold_is_pipelined() {
         let blocks_of = |each: u64| {
-            let equal = Call {
+            let equal = Facts {
                 largest: each,
                 ..call(Operation::Allgather, each * 16, 16)
             };

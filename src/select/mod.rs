@@ -1,268 +1,103 @@
-//! Selection: which calls circulant runs itself, and in how many blocks.
+//! Selection: which calls circulant runs itself, and by which algorithm.
 //!
-//! [`choose`] is a pure function of values that are identical on every rank: the operation, its
-//! size, the communicator's shape, and the agreed settings. Two ranks that chose differently would
-//! wait for each other for ever, so nothing local (addresses, clocks, loads) may enter here, and
-//! the arithmetic is limited to IEEE operations that are rounded alike everywhere.
+//! [`choose`] is a pure function of values that are identical on every rank: the facts of the call,
+//! the shape of the communicator, and the agreed settings. Two ranks that chose differently would
+//! wait for each other for ever. So nothing local (addresses, clocks, loads) may enter here, and the
+//! arithmetic is limited to IEEE operations that are rounded alike everywhere. No other file chooses.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `operation.rs` | the operations |
-//! | `settings.rs` | the settings in force, and their agreement between ranks |
-//! | `variables.rs` | the table of environment variables |
-//! | `variable.rs` | one variable: its text, its value, its place in the settings |
-//! | `blocks.rs` | the number of blocks |
-//! | `cost.rs` | the cost model and its shipped constants |
+//! | `operation` | the operations |
+//! | `facts` | what is known of a call; why a call goes native |
+//! | `algorithm` | the algorithms by name, with their parameters |
+//! | `candidates` | which algorithms can run a call, with their predicted times |
+//! | `blocks` | the number of blocks |
+//! | `cost` | the cost model and its shipped constants |
+//! | `added` | the functions that MPI does not have |
+//! | `settings` | the settings in force, and their agreement between ranks |
+//! | `variables` | the table of environment variables |
+//! | `variable` | one variable: its text, its value, its place in the settings |
 
 #![forbid(unsafe_code)]
 
+mod added;
+mod algorithm;
 mod blocks;
+mod candidates;
 mod cost;
+mod facts;
 mod operation;
 mod settings;
 mod variable;
 mod variables;
 
+pub use added::{faster_way, growing, successive, tries_relay};
+pub use algorithm::Algorithm;
 pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
+pub use candidates::{Candidate, candidates};
+pub use facts::{Facts, Order, Reason};
 pub use operation::Operation;
 pub use settings::{
     BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
-    Settings, Succession,
+    Settings, Successive,
 };
 pub use variables::{Description, describe};
 
-/// What a choice depends on: only values that are identical on every rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call {
-    /// The operation that the program called.
-    pub operation: Operation,
-    /// m: the bytes of the whole problem. Broadcast, reduction and allreduce: the message; the
-    /// others: the sum over the ranks.
-    pub bytes: u64,
-    /// The largest part of it that belongs to one rank.
-    pub largest: u64,
-    /// p: the processes of the communicator; of an inter-communicator, those of both groups, or the root
-    /// and the other group.
-    pub processes: usize,
-    /// The processes of the smaller group of an inter-communicator (of a broadcast, of the root's, which
-    /// is 1); else 0. There `bytes` are those of the group that has more, and `largest` is the largest
-    /// contribution of all.
-    pub smaller_group: usize,
-    /// The nodes (shared-memory domains) on which they are.
-    pub nodes: usize,
-}
-
-impl Call {
-    /// q = ceil(log2 p): the rounds that one block needs to reach every process.
-    fn phases(&self) -> u32 {
-        usize::BITS - self.processes.saturating_sub(1).leading_zeros()
-    }
-
-    /// The most processes that share one node, if they are spread evenly.
-    fn processes_per_node(&self) -> usize {
-        self.processes.div_ceil(self.nodes.max(1))
-    }
-}
-
-/// Why a call went to the MPI library's own collective.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub enum Reason {
-    /// `CIRCULANT_DISABLE=1`.
-    Disabled,
-    /// The operation's variable says `native`.
-    Chosen,
-    /// The communicator has one process.
-    OneProcess,
-    /// The communicator is an inter-communicator.
-    InterCommunicator,
-    /// The communicator has processes of another job, which may be without circulant.
-    OtherJob,
-    /// The message is smaller than `CIRCULANT_MIN_BYTES`.
-    Small,
-    /// All processes share one node.
-    OneNode,
-    /// The cost model predicts the native collective to be faster.
-    CostModel,
-    /// The operator is not commutative.
-    NotCommutative,
-    /// The call needs more scratch than `CIRCULANT_SCRATCH_MAX`.
-    Scratch,
-    /// The private communicator could not be made.
-    NoCommunicator,
-    /// Memory could not be allocated.
-    Memory,
-    /// The arguments are invalid or unusual, and are left to the MPI library to judge.
-    Arguments,
-    /// There is nothing to transfer.
-    Empty,
-    /// The program has called `MPI_Pcontrol(0)`.
-    SwitchedOff,
-    /// A buffer is in the memory of a device.
-    DeviceMemory,
-}
-
-impl Reason {
-    /// How many reasons there are: the length of a table with one entry per reason.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Every reason, in the order of the discriminants.
-    pub const ALL: [Reason; 16] = [
-        Reason::Disabled,
-        Reason::Chosen,
-        Reason::OneProcess,
-        Reason::InterCommunicator,
-        Reason::OtherJob,
-        Reason::Small,
-        Reason::OneNode,
-        Reason::CostModel,
-        Reason::NotCommutative,
-        Reason::Scratch,
-        Reason::NoCommunicator,
-        Reason::Memory,
-        Reason::Arguments,
-        Reason::Empty,
-        Reason::SwitchedOff,
-        Reason::DeviceMemory,
-    ];
-
-    /// The name in reports and trace lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Disabled => "disabled",
-            Reason::Chosen => "chosen",
-            Reason::OneProcess => "one_process",
-            Reason::InterCommunicator => "inter_communicator",
-            Reason::OtherJob => "other_job",
-            Reason::Small => "small",
-            Reason::OneNode => "one_node",
-            Reason::CostModel => "cost_model",
-            Reason::NotCommutative => "not_commutative",
-            Reason::Scratch => "scratch",
-            Reason::NoCommunicator => "no_communicator",
-            Reason::Memory => "memory",
-            Reason::Arguments => "arguments",
-            Reason::Empty => "empty",
-            Reason::SwitchedOff => "switched_off",
-            Reason::DeviceMemory => "device_memory",
-        }
-    }
-}
-
-/// What is done with a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Choice {
-    /// It goes to the MPI library's own collective, arguments untouched.
-    Native(Reason),
-    /// It is ours, in so many blocks (at least 1; the engine lowers it to the number of elements).
-    Circulant {
-        /// n: the number of blocks.
-        blocks: usize,
-    },
-}
-
-/// Decides who runs `call`.
-///
-/// From the strongest rule to the weakest: one process, `CIRCULANT_DISABLE` and an operation's
-/// `native` go native; what MPI has no function for is ours; an empty message goes native;
-/// `CIRCULANT_FORCE` takes what is left; a message smaller than `CIRCULANT_MIN_BYTES` goes native; an
-/// operation's `circulant` takes what is left; and `auto` takes a call if its processes are on several
-/// nodes and the cost model predicts a gain.
-pub fn choose(call: &Call, settings: &Settings) -> Choice {
-    let mode = settings.of(call.operation).mode;
-    if call.processes <= 1 {
-        Choice::Native(Reason::OneProcess)
-    } else if settings.disable {
-        Choice::Native(Reason::Disabled)
-    } else if mode == Mode::Native {
-        Choice::Native(Reason::Chosen)
-    } else if call.operation.is_added() {
-        Choice::Circulant { blocks: 1 }
-    } else if call.bytes == 0 {
-        Choice::Native(Reason::Empty)
-    } else if settings.force {
-        Choice::Circulant {
-            blocks: blocks(call, settings),
-        }
-    } else if call.bytes < settings.min_bytes {
-        Choice::Native(Reason::Small)
-    } else if mode == Mode::Circulant {
-        Choice::Circulant {
-            blocks: blocks(call, settings),
-        }
-    } else {
-        choose_without_harm(call, settings)
-    }
-}
-
-/// How operands that grow are exchanged. Nothing but the settings is known to all processes before: how
-/// long operands are, each knows of its own only. Algorithm 2 sends the least, and combines the least
-/// (three times all elements at most, Algorithm 0 log2 p times), in as few rounds as any.
-pub fn merging(settings: &Settings) -> Merging {
-    match settings.merging {
-        Merging::Auto => Merging::Circulant,
-        chosen => chosen,
-    }
-}
-
-/// The largest value of successive broadcasts that may go from owner to owner without being asked for, in bytes:
-/// larger ones wait for ports, and not for messages. 4 KiB and what goes before them.
-const RELAYED_VALUE: usize = (4 << 10) + 64;
-/// The most memory for values that go so, in bytes.
-const RELAYED_MEMORY: u64 = 16 << 20;
-/// Of how many steps for each process the two ways are compared.
-const COMPARED_STEPS: usize = 12;
-
-/// How values of successive broadcasts go that take up `bytes` bytes, with what goes before them; auto where that is to
-/// be measured. Where each process has few steps, that would not pay; and two processes send as much either way.
-pub fn succession(
-    settings: &Settings,
-    (processes, steps): (usize, usize),
-    bytes: usize,
-) -> Succession {
-    let memory = bytes.saturating_mul(2).saturating_mul(processes) as u64;
-    if memory > RELAYED_MEMORY.min(settings.scratch_max) {
-        return Succession::Trees;
-    }
-    match settings.succession {
-        Succession::Relay => Succession::Relay,
-        Succession::Auto
-            if processes > 2 && bytes <= RELAYED_VALUE && steps / COMPARED_STEPS >= processes =>
-        {
-            Succession::Auto
-        }
-        _ => Succession::Trees,
-    }
-}
-
-/// The largest broadcast that [`follows`], in bytes: larger ones gain from being cut.
-pub const FOLLOWS_MAX: u64 = 64 << 10;
-
-/// Whether `call`, a broadcast, goes along the tree of successive broadcasts if its root is the next owner
-/// after the root of the broadcast before on its communicator. Stronger than what [`choose`] says of it.
-pub fn follows(call: &Call, settings: &Settings) -> bool {
-    settings.bcast_order == BcastOrder::Gray
-        && call.processes > 1
-        && !settings.disable
-        && settings.of(call.operation).mode != Mode::Native
-        && (1..=FOLLOWS_MAX).contains(&call.bytes)
-}
-
-/// What circulant's predicted time has to be less than, over native's: a gain of less is none that the
-/// cost model could tell.
+/// The largest part of native's predicted time that circulant's may be: a gain of less is none that
+/// the cost model could tell.
 const LEAST_GAIN: f64 = 0.95;
 
-/// The rule of `auto` for a message that is not small.
-fn choose_without_harm(call: &Call, settings: &Settings) -> Choice {
-    if call.nodes <= 1 {
-        return Choice::Native(Reason::OneNode);
+/// Decides who runs a call of MPI's, and how.
+///
+/// From the strongest rule to the weakest: what no algorithm can run, one process, `CIRCULANT_DISABLE`,
+/// an operation's `native` and an empty message go native; `CIRCULANT_FORCE` takes what is left; a message smaller than `CIRCULANT_MIN_BYTES` goes native; an
+/// operation's `circulant` takes what is left; and `auto` takes a call if its processes are on several
+/// nodes and the cost model predicts a gain.
+///
+/// # Errors
+/// The reason to go native.
+pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
+    let mode = settings.of(facts.operation).mode;
+    if !candidates::exist(facts) {
+        return Err(Reason::NotCommutative);
     }
-    let blocks = blocks(call, settings);
-    if cost::circulant(call, blocks) < LEAST_GAIN * cost::native(call) {
-        Choice::Circulant { blocks }
+    if facts.processes <= 1 {
+        return Err(Reason::OneProcess);
+    }
+    if settings.disable {
+        return Err(Reason::Disabled);
+    }
+    if mode == Mode::Native {
+        return Err(Reason::Chosen);
+    }
+    if facts.bytes == 0 {
+        return Err(Reason::Empty);
+    }
+    let is_small = facts.bytes < settings.min_bytes && !candidates::is_gray(facts, settings);
+    if is_small && !settings.force {
+        return Err(Reason::Small);
+    }
+    let candidates = candidates(facts, settings);
+    let fastest = candidates.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let fastest = fastest.ok_or(Reason::NotCommutative)?;
+    if settings.force || mode == Mode::Circulant || fastest.algorithm == Algorithm::Gray {
+        Ok(fastest.algorithm)
+    } else if facts.nodes <= 1 {
+        Err(Reason::OneNode)
+    } else if fastest.seconds < LEAST_GAIN * cost::native(facts) {
+        Ok(fastest.algorithm)
     } else {
-        Choice::Native(Reason::CostModel)
+        Err(Reason::CostModel)
     }
+}
+
+/// Problems of fewer bytes are native, whatever else is known of a call of `operation`.
+pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
+    let may_be_ours = settings.force
+        || operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray
+        || settings.disable
+        || settings.of(operation).mode == Mode::Native;
+    if may_be_ours { 0 } else { settings.min_bytes }
 }
 
 #[cfg(test)]
@@ -271,14 +106,12 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn call(bytes: u64, processes: usize, nodes: usize) -> Call {
-        Call {
-            operation: Operation::Bcast,
+    fn call(bytes: u64, processes: usize, nodes: usize) -> Facts {
+        Facts {
             bytes,
             largest: bytes,
-            processes,
-            smaller_group: 0,
             nodes,
+            ..Facts::new(Operation::Bcast, processes)
         }
     }
 
@@ -286,10 +119,6 @@ mod tests {
         let mut settings = Settings::default();
         settings.operations[Operation::Bcast as usize].mode = mode;
         settings
-    }
-
-    fn is_ours(choice: Choice) -> bool {
-        matches!(choice, Choice::Circulant { .. })
     }
 
     #[test]
@@ -309,6 +138,10 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Reason::COUNT + Operation::COUNT);
+        let mut names = Algorithm::NAMES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Algorithm::NAMES.len());
     }
 
     #[test]
@@ -325,23 +158,14 @@ mod tests {
     #[test]
     fn auto_takes_a_call_only_where_a_gain_is_predicted() {
         let auto = Settings::default();
-        assert!(is_ours(choose(&call(64 * MIB, 16, 16), &auto)));
-        assert_eq!(
-            choose(&call(64 * MIB, 16, 1), &auto),
-            Choice::Native(Reason::OneNode)
-        );
-        assert_eq!(
-            choose(&call(100, 16, 16), &auto),
-            Choice::Native(Reason::Small)
-        );
-        assert_eq!(
-            choose(&call(65536, 16, 16), &auto),
-            Choice::Native(Reason::CostModel)
-        );
+        assert!(choose(&call(64 * MIB, 16, 16), &auto).is_ok());
+        assert_eq!(choose(&call(64 * MIB, 16, 1), &auto), Err(Reason::OneNode));
+        assert_eq!(choose(&call(100, 16, 16), &auto), Err(Reason::Small));
+        assert_eq!(choose(&call(65536, 16, 16), &auto), Err(Reason::CostModel));
         // A flat circulant graph would cross each node's port 32 times over.
         assert_eq!(
             choose(&call(64 * MIB, 1152, 36), &auto),
-            Choice::Native(Reason::CostModel)
+            Err(Reason::CostModel)
         );
     }
 
@@ -357,29 +181,26 @@ mod tests {
                 Operation::Scatter,
             ] {
                 let bytes = 65536;
-                let call = Call {
+                let facts = Facts {
                     operation,
                     largest: bytes / processes as u64,
                     ..call(bytes, processes, processes)
                 };
-                assert_eq!(choose(&call, &auto), Choice::Native(Reason::CostModel));
+                assert_eq!(choose(&facts, &auto), Err(Reason::CostModel));
             }
-            let allreduce = Call {
+            let allreduce = Facts {
                 operation: Operation::Allreduce,
                 ..call(4 * MIB, processes, processes)
             };
-            assert!(is_ours(choose(&allreduce, &auto)));
+            assert!(choose(&allreduce, &auto).is_ok());
         }
     }
 
     #[test]
     fn mode_circulant_leaves_only_the_small() {
         let ours = settings(Mode::Circulant);
-        assert!(is_ours(choose(&call(65536, 16, 1), &ours)));
-        assert_eq!(
-            choose(&call(65535, 16, 1), &ours),
-            Choice::Native(Reason::Small)
-        );
+        assert!(choose(&call(65536, 16, 1), &ours).is_ok());
+        assert_eq!(choose(&call(65535, 16, 1), &ours), Err(Reason::Small));
     }
 
     #[test]
@@ -389,67 +210,107 @@ mod tests {
             ..settings(mode)
         };
         for mode in [Mode::Auto, Mode::Circulant] {
-            assert_eq!(
-                choose(&call(1, 2, 1), &force(mode)),
-                Choice::Circulant { blocks: 1 }
-            );
-            assert_eq!(
-                choose(&call(0, 2, 1), &force(mode)),
-                Choice::Native(Reason::Empty)
-            );
+            let one = Algorithm::Circulant { blocks: 1 };
+            assert_eq!(choose(&call(1, 2, 1), &force(mode)), Ok(one));
+            assert_eq!(choose(&call(0, 2, 1), &force(mode)), Err(Reason::Empty));
             assert_eq!(
                 choose(&call(1, 1, 1), &force(mode)),
-                Choice::Native(Reason::OneProcess)
+                Err(Reason::OneProcess)
             );
         }
         assert_eq!(
             choose(&call(1, 2, 1), &force(Mode::Native)),
-            Choice::Native(Reason::Chosen)
+            Err(Reason::Chosen)
         );
         let disabled = Settings {
             disable: true,
             ..force(Mode::Circulant)
         };
-        assert_eq!(
-            choose(&call(1, 2, 1), &disabled),
-            Choice::Native(Reason::Disabled)
-        );
+        assert_eq!(choose(&call(1, 2, 1), &disabled), Err(Reason::Disabled));
     }
 
     #[test]
     fn a_mode_is_its_operations_own() {
         let native = settings(Mode::Native);
-        for operation in Operation::ALL {
-            let call = Call {
+        for operation in Operation::ALL
+            .into_iter()
+            .filter(|operation| !operation.is_added())
+        {
+            let facts = Facts {
                 operation,
                 ..call(1 << 40, 64, 64)
             };
-            let choice = choose(&call, &native);
-            assert_eq!(
-                choice == Choice::Native(Reason::Chosen),
-                operation == Operation::Bcast
-            );
+            let is_chosen = choose(&facts, &native) == Err(Reason::Chosen);
+            assert_eq!(is_chosen, operation == Operation::Bcast);
         }
     }
 
+    /// Operators that do not commute have an algorithm of their own, which is taken where it is
+    /// predicted to be faster; but a reduction to one root has none.
     #[test]
-    fn extreme_calls_are_chosen_without_overflow() {
-        let sizes = [0, 1, 65536, 1 << 31, 1 << 40, u64::MAX];
-        let counts = [0, 1, 2, 3, 1 << 20, usize::MAX];
-        for operation in Operation::ALL {
-            for (bytes, processes) in sizes.into_iter().flat_map(|m| counts.map(|p| (m, p))) {
-                for nodes in counts {
-                    let call = Call {
-                        operation,
-                        bytes,
-                        largest: bytes,
-                        processes,
-                        smaller_group: 0,
-                        nodes,
-                    };
-                    if let Choice::Circulant { blocks } = choose(&call, &Settings::default()) {
-                        let is_worth_it = nodes > 1 || operation.is_added();
-                        assert!(blocks >= 1 && processes > 1 && is_worth_it, "{call:?}");
+    fn the_order_of_ranks_is_kept_by_an_algorithm_of_its_own() {
+        let facts = |operation, bytes| Facts {
+            operation,
+            largest: bytes / 16,
+            order: Order::Ranks,
+            ..call(bytes, 16, 16)
+        };
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        let ordered = Algorithm::Ordered { segment: 32768 };
+        for operation in [
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::ReduceScatterBlock,
+        ] {
+            assert_eq!(choose(&facts(operation, 100), &force), Ok(ordered));
+        }
+        let reduce = facts(Operation::Reduce, MIB);
+        assert_eq!(choose(&reduce, &force), Err(Reason::NotCommutative));
+        let auto = Settings::default();
+        assert_eq!(
+            choose(&facts(Operation::Allreduce, 16 * MIB), &auto),
+            Ok(ordered)
+        );
+        let small = facts(Operation::Allreduce, 1 << 16);
+        assert_eq!(choose(&small, &auto), Err(Reason::CostModel));
+    }
+
+    /// What is said of small calls before anything else is known must be what is said in the end.
+    #[test]
+    fn what_is_native_at_once_is_native() {
+        let mut all = vec![Settings::default()];
+        for mode in [Mode::Native, Mode::Circulant] {
+            all.push(settings(mode));
+        }
+        for force in [false, true] {
+            all.push(Settings {
+                force,
+                disable: !force,
+                bcast_order: BcastOrder::Gray,
+                ..Settings::default()
+            });
+        }
+        for settings in all {
+            for operation in Operation::ALL
+                .into_iter()
+                .filter(|operation| !operation.is_added())
+            {
+                let limit = native_below(operation, &settings);
+                for follows in [false, true] {
+                    for order in [Order::Any, Order::Commutative, Order::Ranks] {
+                        let facts = Facts {
+                            operation,
+                            order,
+                            follows: follows && operation == Operation::Bcast,
+                            ..call(limit.saturating_sub(1).max(1), 16, 16)
+                        };
+                        let is_below = facts.bytes < limit;
+                        let reason = choose(&facts, &settings).err();
+                        let is_native = [Reason::Small, Reason::NotCommutative].map(Some);
+                        assert!(!is_below || is_native.contains(&reason), "{facts:?}");
                     }
                 }
             }

@@ -54,6 +54,9 @@ impl Operation {
         Operation::AllreduceV,
     ];
 
+    /// How many operations, the first ones, are MPI's.
+    pub const OF_MPI: usize = 10;
+
     /// How many operations, the first ones, can be pipelined in several blocks.
     pub const PIPELINED: usize = 6;
 
@@ -82,12 +85,9 @@ impl Operation {
         matches!(self, Operation::Bcast | Operation::Reduce)
     }
 
-    /// Whether MPI has no such function: then `native` means by several of MPI's collectives.
+    /// Whether MPI has no such function: then native means by several of MPI's collectives.
     pub const fn is_added(self) -> bool {
-        matches!(
-            self,
-            Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV
-        )
+        self as usize >= Self::OF_MPI
     }
 
     /// Whether it can be pipelined in several blocks.

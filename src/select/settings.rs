@@ -48,17 +48,19 @@ pub struct Settings {
     pub pacing: Pacing,
     /// The most scratch memory of one communicator, in bytes.
     pub scratch_max: u64,
-    /// The most roots whose schedules one communicator keeps.
-    pub roots: usize,
     /// The most private communicators that a process has at once: MPICH has about 2,000
     /// communicators in all, and most of them are the program's.
     pub communicators: usize,
     /// What is made of the roots of successive broadcasts.
     pub bcast_order: BcastOrder,
-    /// How values of successive broadcasts go.
-    pub succession: Succession,
+    /// How values of circulant_successive_bcast go.
+    pub successive: Successive,
     /// The most bytes in a message to the next owner of successive broadcasts, unless a value has more.
     pub relayed: u64,
+    /// So many consecutive ranks count as a node, whatever machines they are on.
+    pub node_size: Option<u64>,
+    /// Calls in progress at once that a broadcast is cut into.
+    pub chunks: usize,
     /// Whether calls on inter-communicators may be ours.
     pub inter: bool,
     /// Whether it is asked of buffers if they are in the memory of a device.
@@ -115,7 +117,7 @@ pub enum Merging {
     /// As it is fastest, as far as that is known.
     #[default]
     Auto,
-    /// Algorithm 0: all of them on all processes, by the MPI library, and then combined.
+    /// Algorithm 0: all of them on all processes, by MPI_Allgatherv, and then combined.
     Allgather,
     /// Algorithm 1, the corrected dissemination.
     Dissemination,
@@ -136,20 +138,26 @@ impl Merging {
 /// How values of circulant_successive_bcast go.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
-pub enum Succession {
-    /// As it is fastest: where both may be, that is measured.
+pub enum Successive {
+    /// The faster way: where both may be, that is measured.
     #[default]
     Auto,
+    /// By broadcasts of the MPI library.
+    Native,
     /// Each along a tree of its own.
     Trees,
     /// From owner to owner, several in a message.
     Relay,
 }
 
-impl Succession {
+impl Successive {
     /// Every one, in the order of the discriminants.
-    pub(super) const ALL: [Succession; 3] =
-        [Succession::Auto, Succession::Trees, Succession::Relay];
+    pub(super) const ALL: [Successive; 4] = [
+        Successive::Auto,
+        Successive::Native,
+        Successive::Trees,
+        Successive::Relay,
+    ];
 }
 
 /// How sends are kept in step with their receives.
@@ -226,11 +234,12 @@ impl Default for Settings {
             sends: 2,
             pacing: Pacing::default(),
             scratch_max: 64 << 20,
-            roots: 16,
             communicators: 32,
             bcast_order: BcastOrder::default(),
-            succession: Succession::default(),
+            successive: Successive::default(),
             relayed: 1 << 10,
+            node_size: None,
+            chunks: 1,
             inter: true,
             gpu: true,
             trace: false,

@@ -4,7 +4,7 @@
 
 use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Succession};
+use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Successive};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -21,10 +21,10 @@ pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 25;
+const GENERAL_ROWS: usize = 26;
 const PIPELINED_ROWS: usize = 4;
-/// The operations that are not pipelined have one row each.
-const OTHERS: usize = Operation::COUNT - Operation::PIPELINED;
+/// MPI's operations that are not pipelined have one row each.
+const OTHERS: usize = Operation::OF_MPI - Operation::PIPELINED;
 
 const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
 const BLOCKS: Accepts = Accepts::Number(1..=BLOCKS_MAX);
@@ -111,7 +111,7 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
     Variable::agreed(
         "CIRCULANT_MERGE",
         Accepts::OneOf(&["auto", "allgather", "dissemination", "circulant"]),
-        "how allgather_merge and allreduce_v exchange what they combine; auto: circulant",
+        "how circulant_allgather_merge and circulant_allreduce_v exchange what they combine; allgather: by MPI_Allgatherv; auto: circulant",
         |s| s.merging as u64,
         |s, word| s.merging = Merging::ALL[word as usize],
     ),
@@ -144,13 +144,6 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         |s, word| s.scratch_max = word,
     ),
     Variable::agreed(
-        "CIRCULANT_ROOTS",
-        Accepts::Number(1..=4096),
-        "roots whose schedules one communicator keeps",
-        |s| s.roots as u64,
-        |s, word| s.roots = word as usize,
-    ),
-    Variable::agreed(
         "CIRCULANT_COMMUNICATORS",
         Accepts::Number(0..=1 << 20),
         "private communicators of a process at once; calls on further ones go to the MPI library",
@@ -165,11 +158,11 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
     ),
     Variable::agreed(
-        "CIRCULANT_SUCCESSION",
-        Accepts::OneOf(&["auto", "trees", "relay"]),
-        "how circulant_successive_bcast sends values: each along a tree, or several at once from owner to owner; auto: small ones as it is measured to be faster",
-        |s| s.succession as u64,
-        |s, word| s.succession = Succession::ALL[word as usize],
+        "CIRCULANT_SUCCESSIVE_BCAST",
+        Accepts::OneOf(&["auto", "native", "trees", "relay"]),
+        "how circulant_successive_bcast sends values: by MPI_Bcast, each along a tree, or several at once from owner to owner; auto: small ones as it is measured to be faster",
+        |s| s.successive as u64,
+        |s, word| s.successive = Successive::ALL[word as usize],
     ),
     Variable::agreed(
         "CIRCULANT_RELAYED",
@@ -177,6 +170,20 @@ static GENERAL: [Variable; GENERAL_ROWS] = [
         "most bytes in a message to the next owner, where values go from owner to owner, unless one value has more",
         |s| s.relayed,
         |s, word| s.relayed = word,
+    ),
+    Variable::agreed(
+        "CIRCULANT_NODE_SIZE",
+        Accepts::Number(1..=1 << 20),
+        "for tests: so many consecutive ranks count as a node, whatever machines they are on",
+        |s| s.node_size.unwrap_or(0),
+        |s, word| s.node_size = Some(word),
+    ),
+    Variable::agreed(
+        "CIRCULANT_CHUNKS",
+        Accepts::Number(1..=16),
+        "for tests: pipelined calls in progress at once that a broadcast is cut into",
+        |s| s.chunks as u64,
+        |s, word| s.chunks = word as usize,
     ),
     Variable::agreed(
         "CIRCULANT_INTER",
@@ -258,30 +265,13 @@ static OF_OTHERS: [Variable; OTHERS] = [
     mode_of::<{ Operation::Alltoall as usize }>("CIRCULANT_ALLTOALL"),
     mode_of::<{ Operation::Gather as usize }>("CIRCULANT_GATHER"),
     mode_of::<{ Operation::Scatter as usize }>("CIRCULANT_SCATTER"),
-    mode_of_added::<{ Operation::SuccessiveBcast as usize }>("CIRCULANT_SUCCESSIVE_BCAST"),
-    mode_of_added::<{ Operation::AllgatherMerge as usize }>("CIRCULANT_ALLGATHER_MERGE"),
-    mode_of_added::<{ Operation::AllreduceV as usize }>("CIRCULANT_ALLREDUCE_V"),
 ];
 
 const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
-    mode::<OPERATION>(
-        name,
-        "who runs the operation; auto: circulant where a gain is predicted",
-    )
-}
-
-const fn mode_of_added<const OPERATION: usize>(name: &'static str) -> Variable {
-    mode::<OPERATION>(
-        name,
-        "how circulant's own function works; native: by collectives of the MPI library",
-    )
-}
-
-const fn mode<const OPERATION: usize>(name: &'static str, meaning: &'static str) -> Variable {
     Variable::agreed(
         name,
         Accepts::OneOf(&["auto", "native", "circulant"]),
-        meaning,
+        "who runs the operation; auto: circulant where a gain is predicted",
         |s| s.operations[OPERATION].mode as u64,
         |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
     )

@@ -56,12 +56,10 @@ static bool interleaves(MPI_Datatype type) {
     return extent < true_extent;
 }
 
-/* With linear skips, some operations keep the order of ranks. */
+/* These keep the order of ranks for operators that do not commute. */
 static bool keeps_order(enum operation operation) {
-    const char *skips = getenv("CIRCULANT_SKIPS");
-    return skips != NULL && strcmp(skips, "linear") == 0 &&
-           (operation == REDUCE_SCATTER || operation == REDUCE_SCATTER_BLOCK ||
-            operation == ALLREDUCE);
+    return operation == REDUCE_SCATTER || operation == REDUCE_SCATTER_BLOCK ||
+           operation == ALLREDUCE;
 }
 
 static enum outcome outcome_of(enum operation operation, MPI_Count items, MPI_Datatype type,

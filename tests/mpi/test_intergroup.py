@@ -87,13 +87,16 @@ def test_native(mpi, report, processes, settings, reason):
 
 @pytest.mark.parametrize("processes", [3, 5])
 def test_no_scratch(mpi, report, processes):
-    """What needs none is still ours; the rest goes native on all processes."""
+    """What needs none is still ours, as a group of two's allgather; the rest goes native on all."""
     command = [mpi.program("intergroup"), "plain"]
     native = mpi.native(processes, command).expect_success()
     run = mpi.preloaded(processes, command, report, {"FORCE": 1, "SCRATCH_MAX": 0}, trapped=True)
     compare(run, native)
-    for operation, of in native_reasons(run).items():
-        assert "scratch" in of and of <= {"scratch", "circulant", "empty"}, operation
+    reasons = native_reasons(run)
+    for operation, of in reasons.items():
+        assert of <= {"scratch", "circulant", "empty"}, operation
+        assert "scratch" in of or processes == 3 and operation == "allgather", operation
+    assert "circulant" in reasons["allgather"]
 
 
 def test_default(mpi, report):

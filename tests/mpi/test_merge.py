@@ -17,7 +17,6 @@ ALGORITHMS = {
     "steps": ({"FORCE": 1, "SEGMENT": 300}, "circulant"),
     "dissemination-in-steps": ({"MERGE": "dissemination", "FORCE": 1, "SEGMENT": 300}, "circulant"),
     "allgather": ({"MERGE": "allgather"}, "chosen"),
-    "native": ({"ALLGATHER_MERGE": "native", "ALLREDUCE_V": "native"}, "chosen"),
     "disabled": ({"DISABLE": 1}, "disabled"),
     "no-communicator": ({"COMMUNICATORS": 0}, "no_communicator"),
     "no-scratch-kept": ({"SCRATCH_MAX": 0}, "circulant"),

@@ -28,7 +28,9 @@ VARIANTS = {
     "wide-window": {"BLOCKS": 40, "WINDOW": 16, "SENDS": 8},
     "eager": {"BLOCKS": 9, "PACING": "eager"},
     "synchronous": {"BLOCKS": 9, "PACING": "synchronous"},
-    "one-root-kept": {"ROOTS": 1},
+    "two-chunks": {"CHUNKS": 2, "BLOCKS": 5},
+    "many-chunks": {"CHUNKS": 5, "BLOCK_SIZE": 300, "WINDOW": 3},
+    "nodes-of-two": {"NODE_SIZE": 2},
 }
 VARIANT_PROCESSES = [3, 8]
 

@@ -11,7 +11,7 @@ VARIANTS = {
     "synchronous": ({"PACING": "synchronous"}, 5),
     "eager": ({"PACING": "eager"}, 4),
     "forced": ({"FORCE": 1}, 5),
-    "circulant": ({"SUCCESSIVE_BCAST": "circulant"}, 4),
+    "trees": ({"SUCCESSIVE_BCAST": "trees"}, 4),
 }
 NATIVE = [
     ({"DISABLE": 1}, "disabled", 4),
@@ -62,7 +62,7 @@ def test_variant(mpi, report, variant):
 @pytest.mark.parametrize("processes", [2, 3, 5, 8])
 def test_relay(mpi, report, processes, what, relayed):
     """From owner to owner, in messages of one value to the next or of up to all."""
-    settings = {"SUCCESSION": "relay", "RELAYED": relayed}
+    settings = {"SUCCESSIVE_BCAST": "relay", "RELAYED": relayed}
     run = mpi.preloaded(processes, [mpi.program("successive"), what], report, settings, timeout=300)
     expect(run, processes, "circulant")
 
@@ -92,8 +92,8 @@ def test_both_ways(mpi, report, processes):
         ("many", steps, {"RELAYED": 0}, either),
         ("many", steps - 1, {}, {along_trees(processes, steps - 1)}),
         ("slow", steps, {}, only_trees),
-        ("many", steps, {"SUCCESSION": "trees"}, {along_trees(processes, steps)}),
-        ("many", steps, {"SUCCESSION": "relay", "RELAYED": 0}, {by_relay(processes, steps)}),
+        ("many", steps, {"SUCCESSIVE_BCAST": "trees"}, {along_trees(processes, steps)}),
+        ("many", steps, {"SUCCESSIVE_BCAST": "relay", "RELAYED": 0}, {by_relay(processes, steps)}),
     ]
     for what, count, settings, rounds in cases:
         run = mpi.preloaded(processes, [mpi.program("successive"), what, count], report, settings)

@@ -12,13 +12,14 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Error, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use circulant::engine::{Engine, Pacing, Synchronous, Workspace};
-use circulant::plan::{
-    Division, Doubling, Exchange, Parts, Plan, Segments, Stream, numbered_through,
-};
-use circulant::schedule::Sequence;
+use circulant::engine::{Call as Running, Engine, Pacing, Synchronous};
+use circulant::plan::{Division, Stream};
+use circulant::schedule::Rule;
 use circulant::select::Settings;
+use circulant::stage::{Groups, Stages, consecutive};
+use circulant::team::{Graph, Ranks, Team};
 use circulant::transport::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
 use clap::{Args, ValueEnum};
 
@@ -81,12 +82,11 @@ struct Call {
     operation: Operation,
     groups: [usize; 2],
     streams: [Stream; 2],
-    parts: Parts,
     /// Bytes of the longest step.
     step: usize,
     pacing: Pacing,
-    /// The skips of the allgathers in either group.
-    sequences: [Sequence; 2],
+    /// Of all processes, and of each group.
+    graphs: [Arc<Graph>; 3],
 }
 
 /// Bytes that say how many a process has.
@@ -112,24 +112,20 @@ impl Call {
         };
         let streams = [0, 1].map(|group| {
             let lengths = lengths(groups[group], largest[group], arguments.arithmetic);
-            let mut stream = Stream::default();
-            stream.set(lengths, groups[1 - group], division);
-            stream
+            Stream::new(lengths, groups[1 - group], division)
         });
-        let (mut parts, step) = (Parts::default(), arguments.step.unwrap_or(segment));
-        parts.set([&streams[0], &streams[1]], step);
+        let graph = |processes| Arc::new(Graph::new(processes, Rule::default()));
         Ok(Call {
             operation: arguments.operation,
             groups,
             streams,
-            parts,
-            step,
+            step: arguments.step.unwrap_or(segment),
             pacing: Pacing {
                 window: settings.window,
                 sends: settings.sends,
                 synchronous: Synchronous::Unpaced,
             },
-            sequences: groups.map(|group| Sequence::of_rule(settings.skips, group)),
+            graphs: [groups[0] + groups[1], groups[0], groups[1]].map(graph),
         })
     }
 
@@ -139,23 +135,40 @@ impl Call {
 
     /// Writes the operations of one process.
     fn write(&self, process: usize, out: &mut impl Write) -> io::Result<()> {
-        let mut trace = Trace::new(process, self.pacing, out);
-        trace.line(format_args!("init"))?;
-        let group = usize::from(process >= self.groups[0]);
-        let (own, sequence) = (numbered_through(self.groups, group), &self.sequences[group]);
+        let mut recorder = Recorder {
+            process,
+            out,
+            sent: HashMap::new(),
+            received: HashMap::new(),
+            sends: vec![None; self.pacing.sends],
+            receives: vec![None; self.pacing.window],
+        };
+        recorder.line(format_args!("init"))?;
+        let engine = Engine::new(self.pacing);
+        let mut call = Running::new(self.stages(process), engine, recorder);
+        call.advance()?;
+        let (.., mut recorder) = call.finish();
+        recorder.line(format_args!("finalize"))
+    }
+
+    fn stages(&self, process: usize) -> Stages {
+        let own = usize::from(process >= self.groups[0]);
+        let groups = Groups {
+            sizes: self.groups,
+            own,
+            rank: process - own * self.groups[0],
+        };
+        let first = groups.of(own).start;
+        let whole = Team::new(self.graphs[0].clone(), Ranks::ALL, process);
+        let graph = self.graphs[1 + own].clone();
+        let group = Team::new(graph, Ranks::from(first), groups.rank);
+        let mut stages = Stages::default();
         if self.operation == Operation::Allgatherv {
-            let sizes = Doubling::new(sequence, process - own.start, Segments::WHOLE);
-            trace.execute(&sizes, own.start, &vec![WORD; own.len()])?;
+            let words = consecutive(std::iter::repeat_n(WORD, group.size()));
+            stages.allgather(&group, words, usize::MAX);
         }
-        let exchange = Exchange::new(&self.parts, self.groups, process);
-        let lengths: Vec<_> = self.parts.iter().map(|part| part.length).collect();
-        trace.execute(&exchange, 0, &lengths)?;
-        let stream = &self.streams[1 - group];
-        let steps = Segments::new(stream.longest_segment(), self.step);
-        let gather = Doubling::new(sequence, process - own.start, steps);
-        let segments = (0..stream.receivers()).map(|receiver| stream.segment(receiver).len());
-        trace.execute(&gather, own.start, &segments.collect::<Vec<_>>())?;
-        trace.line(format_args!("finalize"))
+        stages.allgather_between(&groups, [&whole, &group], &self.streams, self.step);
+        stages
     }
 }
 
@@ -175,29 +188,19 @@ fn lengths(processes: usize, largest: usize, arithmetic: bool) -> impl Iterator<
 /// processes has a tag of its own.
 type Message = (usize, usize, usize);
 
-/// The operations of one process.
-struct Trace<W> {
+/// The transport of one process, which writes down what it is asked for.
+struct Recorder<W> {
     process: usize,
-    pacing: Pacing,
     out: W,
-    workspace: Workspace,
     /// How many messages went to each process, and came from each.
     sent: HashMap<usize, usize>,
     received: HashMap<usize, usize>,
+    /// Per slot, what is outstanding.
+    sends: Vec<Option<Message>>,
+    receives: Vec<Option<Message>>,
 }
 
-impl<W: Write> Trace<W> {
-    fn new(process: usize, pacing: Pacing, out: W) -> Self {
-        Trace {
-            process,
-            pacing,
-            out,
-            workspace: Workspace::default(),
-            sent: HashMap::new(),
-            received: HashMap::new(),
-        }
-    }
-
+impl<W: Write> Recorder<W> {
     fn line(&mut self, operation: fmt::Arguments) -> io::Result<()> {
         writeln!(self.out, "{} {operation}", self.process)
     }
@@ -208,33 +211,6 @@ impl<W: Write> Trace<W> {
         }
         Ok(Progress::Ready)
     }
-
-    /// Runs a plan whose process 0 is process `first`, with messages of `lengths` bytes.
-    fn execute(&mut self, plan: &dyn Plan, first: usize, lengths: &[usize]) -> io::Result<()> {
-        let (mut workspace, pacing) = (std::mem::take(&mut self.workspace), self.pacing);
-        let mut recorder = Recorder {
-            first,
-            lengths,
-            sends: vec![None; pacing.sends],
-            receives: vec![None; pacing.window],
-            trace: self,
-        };
-        let done = Engine::new(plan, &mut recorder, &mut workspace, pacing).advance();
-        self.workspace = workspace;
-        done.map(|_| ())
-    }
-}
-
-/// The transport of one plan, which writes down what it is asked for.
-struct Recorder<'a, W> {
-    trace: &'a mut Trace<W>,
-    /// The process that is the plan's process 0.
-    first: usize,
-    /// The bytes of the plan's messages.
-    lengths: &'a [usize],
-    /// Per slot, what is outstanding.
-    sends: Vec<Option<Message>>,
-    receives: Vec<Option<Message>>,
 }
 
 /// The number of the next message.
@@ -244,19 +220,11 @@ fn count(of: &mut HashMap<usize, usize>, other: usize) -> usize {
     *next - 1
 }
 
-impl<W: Write> Transport for Recorder<'_, W> {
+impl<W: Write> Transport for Recorder<W> {
     type Error = Error;
 
-    fn length(&self, message: usize) -> usize {
-        self.lengths[message]
-    }
-
-    fn in_place(&self) -> bool {
-        false
-    }
-
-    fn follows(&self, _: Place, _: usize, _: Place) -> bool {
-        false
+    fn is_one_piece(&self, _: Place, _: usize) -> bool {
+        true
     }
 
     /// In the replay no send is complete before its receive is posted, whatever its mode.
@@ -268,13 +236,12 @@ impl<W: Write> Transport for Recorder<'_, W> {
         length: usize,
         mode: SendMode,
     ) -> io::Result<()> {
-        let to = self.first + to;
-        let tag = count(&mut self.trace.sent, to);
+        let tag = count(&mut self.sent, to);
         if mode == SendMode::Standard && length <= BLOCKING_MAX {
-            return self.trace.line(format_args!("send {to} {tag} {length}"));
+            return self.line(format_args!("send {to} {tag} {length}"));
         }
-        self.sends[slot] = Some((self.trace.process, to, tag));
-        self.trace.line(format_args!("isend {to} {tag} {length}"))
+        self.sends[slot] = Some((self.process, to, tag));
+        self.line(format_args!("isend {to} {tag} {length}"))
     }
 
     fn start_receive(
@@ -284,20 +251,19 @@ impl<W: Write> Transport for Recorder<'_, W> {
         _: Place,
         length: usize,
     ) -> io::Result<()> {
-        let from = self.first + from;
-        let tag = count(&mut self.trace.received, from);
-        self.receives[slot] = Some((from, self.trace.process, tag));
-        self.trace.line(format_args!("irecv {from} {tag} {length}"))
+        let tag = count(&mut self.received, from);
+        self.receives[slot] = Some((from, self.process, tag));
+        self.line(format_args!("irecv {from} {tag} {length}"))
     }
 
     fn finish_send(&mut self, slot: usize) -> io::Result<Progress> {
         let outstanding = self.sends[slot].take();
-        self.trace.wait(outstanding)
+        self.wait(outstanding)
     }
 
     fn finish_receive(&mut self, slot: usize) -> io::Result<Progress> {
         let outstanding = self.receives[slot].take();
-        self.trace.wait(outstanding)
+        self.wait(outstanding)
     }
 
     fn copy(&mut self, _: Place, _: Place, _: usize) -> io::Result<()> {
@@ -308,11 +274,11 @@ impl<W: Write> Transport for Recorder<'_, W> {
         Ok(())
     }
 
-    fn about_to_send(&mut self, _: usize, _: usize, _: usize) -> io::Result<()> {
+    fn pack(&mut self, _: Place, _: usize) -> io::Result<()> {
         Ok(())
     }
 
-    fn arrived(&mut self, _: usize, _: usize, _: usize) -> io::Result<()> {
+    fn unpack(&mut self, _: Place, _: usize) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,0 +1,240 @@
+//! Calls on inter-communicators, on one private communicator of both groups.
+//!
+//! All that is agreed on there is agreed on by both groups. Where that is before the sizes are known
+//! to all, it cannot depend on them; so these calls choose twice.
+
+use std::sync::Arc;
+
+use super::Done;
+use super::movement::Broadcast;
+use super::running::{Running, complete, run};
+use crate::communicator::{Service, State, Stop};
+use crate::engine::scratch_units;
+use crate::mpi::{Array, Arrays, Region};
+use crate::plan::{Division, Stream};
+use crate::pool::Need;
+use crate::report::Work;
+use crate::select::{Facts, Operation};
+use crate::stage::{Groups, Stages, consecutive};
+use crate::team::{Graph, Ranks, Team};
+use crate::transport::{Packing, Words};
+
+/// The elements of a process of one group, to all of the other.
+///
+/// The root's neighbours are told nothing but that they are not the root. They take part in what all
+/// agree on, and go native, which does nothing there. So nothing that is agreed on may depend on the
+/// call; and a process with wrong arguments takes part, too, before these go to MPI.
+pub struct BroadcastBetween {
+    /// The two groups.
+    pub groups: Groups,
+    /// Why this process has nothing to do, or its elements, with the root's group and rank.
+    pub task: Result<(Array, (usize, usize)), Stop>,
+}
+
+impl BroadcastBetween {
+    /// What is known of a broadcast of `bytes` bytes on `processes` processes.
+    pub fn facts(bytes: usize, processes: usize) -> Facts {
+        Facts {
+            bytes: bytes as u64,
+            largest: bytes as u64,
+            units: bytes as u64,
+            smaller_group: 1,
+            ..Facts::new(Operation::Bcast, processes)
+        }
+    }
+
+    pub(super) fn run(
+        self,
+        state: &State,
+        service: &mut Service,
+        work: &mut Work,
+    ) -> Result<Done, Stop> {
+        let (elements, (group, root)) = self.task?;
+        let (bytes, processes) = (elements.size(), self.groups.sizes[1 - group] + 1);
+        work.bytes = bytes as u64;
+        let algorithm = state.choose(Facts {
+            nodes: service.nodes,
+            ..BroadcastBetween::facts(bytes, processes)
+        })?;
+        let graph = Arc::new(Graph::new(processes, state.settings().skips));
+        let team = self.groups.rooted(group, root, graph);
+        let packing = service.packing(elements);
+        let staging = if packing.bytes().is_none() { bytes } else { 0 };
+        let lease = service.pool.lease_alone(&service.private, bytes, staging)?;
+        let broadcast = Broadcast {
+            elements,
+            root: 0,
+            chunks: state.settings().chunks,
+        };
+        broadcast.run_on(&team, algorithm, service, packing, lease)
+    }
+}
+
+/// The elements of each process, to all of the other group (Kang, Träff et al., Algorithms 1 and 2,
+/// and then an allgather inside each group).
+///
+/// The sizes of an MPI_Allgather are known to all from the arguments. For an MPI_Allgatherv
+/// the processes of a group gather a word of each, from which they have the sums and the prefixes that the paper gets
+/// by an Allreduce and an Exscan.
+///
+/// Where blocks are longer than a segment, MPI_Allgather's are divided evenly, too. Where neither
+/// group size divides the other, Algorithm 1's segments differ by up to a factor of two, and the
+/// longest take the longest; where one does, both divisions are the same.
+pub struct AllgatherBetween {
+    /// Whether all blocks of a group have the same size.
+    pub are_equal: bool,
+    /// The two groups.
+    pub groups: Groups,
+    /// What is sent, if that is anything.
+    pub send: Option<Array>,
+    /// What is received, if that is anything.
+    pub receive: Option<Arrays>,
+}
+
+impl AllgatherBetween {
+    /// What is known of a call where the larger group's blocks have `bytes` bytes together, and the
+    /// longest of all `largest`.
+    pub fn facts(operation: Operation, groups: &Groups, bytes: usize, largest: usize) -> Facts {
+        Facts {
+            bytes: bytes as u64,
+            largest: largest as u64,
+            smaller_group: groups.sizes[0].min(groups.sizes[1]),
+            ..Facts::new(operation, groups.all())
+        }
+    }
+
+    pub(super) fn run(
+        self,
+        state: &State,
+        service: &mut Service,
+        work: &mut Work,
+    ) -> Result<Done, Stop> {
+        let segment = usize::try_from(state.settings().segment).unwrap_or(usize::MAX);
+        let streams = self.streams(service, segment)?;
+        let bytes = streams[0].length().max(streams[1].length());
+        let largest = streams[0].longest_block().max(streams[1].longest_block());
+        work.bytes = bytes as u64;
+        let operation = if self.are_equal {
+            Operation::Allgather
+        } else {
+            Operation::Allgatherv
+        };
+        state.choose(Facts {
+            nodes: service.nodes,
+            ..AllgatherBetween::facts(operation, &self.groups, bytes, largest)
+        })?;
+        let (groups, rule) = (&self.groups, state.settings().skips);
+        let graph = Arc::new(Graph::new(groups.all(), rule));
+        let whole = Team::new(graph, Ranks::ALL, groups.place());
+        let mut stages = service.spare.stages();
+        stages.allgather_between(groups, [&whole, &service.team], &streams, segment);
+        // What any process needs, in either group.
+        let mut theirs = Stages::default();
+        let others = Team::whole(groups.sizes[groups.other()], 0, rule);
+        theirs.allgather_segments(&others, &streams[groups.own], segment);
+        let scratch = scratch_units(&stages, service.pacing);
+        let scratch = scratch.max(scratch_units(&theirs, service.pacing));
+        self.run_stages(service, stages, &streams, scratch)
+    }
+
+    fn run_stages(
+        &self,
+        service: &mut Service,
+        stages: Stages,
+        streams: &[Stream; 2],
+        scratch: usize,
+    ) -> Result<Done, Stop> {
+        let stream = &streams[self.groups.other()];
+        let send = self.send.map(|send| service.packing(send));
+        let receive = self.receive.map(|receive| {
+            let first = service.packing(receive.first());
+            let in_order = in_order(&receive, first);
+            (receive, first, in_order)
+        });
+        let staged_input = send.filter(|send| send.bytes().is_none());
+        let is_result_staged = receive.is_some_and(|(.., in_order)| in_order.is_none());
+        let input = self.send.filter(|_| staged_input.is_some());
+        let result = if is_result_staged { stream.length() } else { 0 };
+        let possible = [0, 1].map(|group| {
+            let stream = &streams[1 - group];
+            stream
+                .length()
+                .saturating_add(streams[group].longest_block())
+        });
+        let is_staged = input.is_some() || is_result_staged;
+        let need = Need::sometimes(scratch, possible[0].max(possible[1]), is_staged);
+        let lease = service.pool.lease(&service.private, need)?;
+        let staging = input.map_or(0, |input| input.size()) + result;
+        let mut memory = service.bytes(lease.memory, scratch, staging);
+        match (&staged_input, send.and_then(|send| send.bytes())) {
+            (Some(send), _) => memory.stage_input(send)?,
+            (None, Some(input)) => memory.set_input(input),
+            (None, None) => {}
+        }
+        match receive {
+            Some((_, _, Some(home))) => memory.add_home(home),
+            Some((receive, first, None)) => {
+                memory.add_staged(result);
+                for sender in 0..stream.senders() {
+                    memory.unpack_at_end(stream.block(sender), first.of(receive.of(sender)));
+                }
+            }
+            None => {}
+        }
+        run(service, stages, lease.slot, memory)
+    }
+
+    /// The streams of both groups. Collective for MPI_Allgatherv.
+    fn streams(&self, service: &mut Service, segment: usize) -> Result<[Stream; 2], Stop> {
+        let (groups, sizes) = (&self.groups, self.groups.sizes);
+        let own = self.send.map_or(0, |send| send.size());
+        let block = |rank| self.receive.map_or(0, |receive| receive.of(rank).size());
+        if self.are_equal {
+            let longest = own.max(block(0));
+            let division = Division::of_equal_blocks(longest, segment);
+            return Ok([0, 1].map(|group| {
+                let each = if group == groups.own { own } else { block(0) };
+                Stream::new(
+                    std::iter::repeat_n(each, sizes[group]),
+                    sizes[1 - group],
+                    division,
+                )
+            }));
+        }
+        let words = gather_in_group(service, own as u64, segment)?;
+        Ok([0, 1].map(|group| {
+            let receivers = sizes[1 - group];
+            if group == groups.own {
+                let lengths = words.iter().map(|&word| word as usize);
+                Stream::new(lengths, receivers, Division::Evenly)
+            } else {
+                Stream::new((0..sizes[group]).map(block), receivers, Division::Evenly)
+            }
+        }))
+    }
+}
+
+/// The words of all processes of this process's group.
+fn gather_in_group(service: &mut Service, own: u64, segment: usize) -> Result<Vec<u64>, Stop> {
+    let (size, place) = (service.team.size(), service.team.place());
+    let mut stages = service.spare.stages();
+    let messages = consecutive(std::iter::repeat_n(Words::LENGTH, size));
+    stages.allgather(&service.team, messages, segment);
+    let words = Words::new(size, place, own, scratch_units(&stages, service.pacing));
+    let [call] = complete([Running::prepare(service, stages, 0, None, words)])?;
+    let (words, _, lengths) = call.end(service);
+    lengths?;
+    Ok(words.into_words())
+}
+
+/// The memory of all elements, if that is their packed form, in the order of the ranks.
+fn in_order(elements: &Arrays, first: Packing) -> Option<Region> {
+    let mut filled = elements.all().filter(|array| array.count() > 0);
+    filled.try_fold(Region::empty(), |all, array| {
+        let region = first.of(array).bytes()?;
+        if all.length() == 0 {
+            return Some(region);
+        }
+        all.joined(region)
+    })
+}

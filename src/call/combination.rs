@@ -1,0 +1,233 @@
+//! Calls that combine elements: reduce, reduce-scatter and allreduce.
+//!
+//! They run on the elements themselves, in the program's buffers and in scratch of the same layout.
+//! An allreduce gives all processes the same result to the last bit. By reduce-scatter and allgather
+//! it does because each block is computed on one process only; by the census, because it is used only
+//! where no order makes a difference ([`Operator::is_exact_on`]).
+
+use super::Done;
+use super::running::run;
+use crate::communicator::{Service, Stop};
+use crate::engine::scratch_units;
+use crate::mpi::{Array, Counts, Operator};
+use crate::plan::block_range;
+use crate::pool::{Amount, Need};
+use crate::select::{Algorithm, MESSAGE_MAX, Reason};
+use crate::stage::{Span, Stages};
+use crate::transport::{Aside, Elements};
+
+/// The elements of all processes, combined.
+pub struct Combination {
+    /// This process's elements.
+    pub input: Array,
+    /// Where its part of the result goes.
+    pub result: Array,
+    /// Whether that is where the input is.
+    pub in_place: bool,
+    /// What combines them.
+    pub operator: Operator,
+    /// Which process has which part of the result.
+    pub target: Target,
+}
+
+/// Which process has which part of a result.
+pub enum Target {
+    /// The root has all of it.
+    Root(usize),
+    /// Each has as many elements, one after the other.
+    Parts(Counts),
+    /// Each has all of it.
+    All,
+}
+
+impl Combination {
+    pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        service.check_operator(self.operator, self.input.datatype())?;
+        match (&self.target, algorithm) {
+            (&Target::Root(root), _) => self.reduce(algorithm, service, root),
+            (Target::Parts(counts), _) => self.reduce_scatter(algorithm, service, *counts),
+            (Target::All, Algorithm::Census) => self.census(service),
+            (Target::All, _) => self.allreduce(algorithm, service),
+        }
+    }
+
+    fn reduce(
+        &self,
+        algorithm: Algorithm,
+        service: &mut Service,
+        root: usize,
+    ) -> Result<Done, Stop> {
+        let mut stages = service.spare.stages();
+        let (blocks, range) = (algorithm.blocks(), 0..self.input.count());
+        stages.reduction(&service.team, root, blocks, range, self.in_place);
+        let scratch = scratch_units(&stages, service.pacing);
+        self.run_stages(service, stages, scratch, Aside::Nothing, 0)
+    }
+
+    /// In place, the result belongs on top of input that is still to be sent, and programs rely on
+    /// the rest of recvbuf being left alone. So it is made aside.
+    fn reduce_scatter(
+        &self,
+        algorithm: Algorithm,
+        service: &mut Service,
+        counts: Counts,
+    ) -> Result<Done, Stop> {
+        let lengths = || {
+            counts
+                .all()
+                .map(|count| usize::try_from(count).unwrap_or(0))
+        };
+        let mut end = 0;
+        let parts = lengths().map(|length| {
+            end += length;
+            Span {
+                input: end - length,
+                result: 0,
+                length,
+            }
+        });
+        let mut stages = service.spare.stages();
+        let (team, unit) = (&service.team, self.input.datatype().size());
+        match algorithm {
+            Algorithm::Doubling { segment } => {
+                stages.reduce_scatter(team, parts, units(segment, unit), false);
+            }
+            Algorithm::Ordered { segment } => {
+                stages.ordered_reduce_scatter(team, parts, units(segment, unit), false);
+            }
+            _ => stages.pipelined_reduce_scatter(team, parts, algorithm.blocks(), false),
+        }
+        let aside = if self.in_place {
+            Aside::Result(self.result.count())
+        } else {
+            Aside::Nothing
+        };
+        let scratch = scratch_units(&stages, service.pacing);
+        self.run_stages(
+            service,
+            stages,
+            scratch,
+            aside,
+            lengths().max().unwrap_or(0),
+        )
+    }
+
+    /// In place, what others contributed is combined in the result, where the input is. So the input
+    /// is put aside.
+    fn census(&self, service: &mut Service) -> Result<Done, Stop> {
+        let mut stages = service.spare.stages();
+        stages.census(&service.team, 0..self.input.count());
+        let aside = if self.in_place {
+            Aside::Input
+        } else {
+            Aside::Nothing
+        };
+        let scratch = scratch_units(&stages, service.pacing);
+        self.run_stages(service, stages, scratch, aside, self.input.count())
+    }
+
+    /// By reduce-scatter and allgather, piece by piece where scratch is short.
+    fn allreduce(&self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        let count = self.input.count();
+        let (pieces, scratch) = self.pieces(algorithm, service)?;
+        let mut done = Done::default();
+        for piece in 0..pieces {
+            let range = block_range(count, pieces, piece);
+            let part = Combination {
+                input: self.input.part(range.clone()),
+                result: self.result.part(range),
+                target: Target::All,
+                ..*self
+            };
+            let stages = part.allreduce_stages(algorithm, service, part.input.count());
+            done = done.and(part.run_stages(service, stages, scratch, Aside::Nothing, 0)?);
+        }
+        Ok(done)
+    }
+
+    fn allreduce_stages(
+        &self,
+        algorithm: Algorithm,
+        service: &mut Service,
+        count: usize,
+    ) -> Stages {
+        let mut stages = service.spare.stages();
+        let (team, unit) = (&service.team, self.input.datatype().size());
+        match algorithm {
+            Algorithm::Ordered { segment } => {
+                stages.ordered_allreduce(team, 0..count, units(segment, unit), self.in_place);
+            }
+            Algorithm::Doubling { segment } => {
+                stages.allreduce(team, 0..count, units(segment, unit), self.in_place);
+            }
+            _ => stages.allreduce(team, 0..count, usize::MAX, self.in_place),
+        }
+        stages
+    }
+
+    /// The least number of pieces, a power of two, whose scratch is allowed; and that scratch, which
+    /// all of them get.
+    fn pieces(&self, algorithm: Algorithm, service: &mut Service) -> Result<(usize, usize), Stop> {
+        let (count, size) = (self.input.count(), self.input.datatype().size());
+        let mut pieces = 1;
+        loop {
+            let largest = count.div_ceil(pieces);
+            // One of an element less may take more scratch: there may be more blocks in a step.
+            let scratch = [largest, largest.saturating_sub(1)].map(|count| {
+                let stages = self.allreduce_stages(algorithm, service, count);
+                let scratch = scratch_units(&stages, service.pacing);
+                service.spare.keep_stages(stages);
+                scratch
+            });
+            let scratch = scratch[0].max(scratch[1]);
+            let is_short = (largest * size) as u64 <= MESSAGE_MAX;
+            if is_short && service.pool.allows(scratch.saturating_mul(size)) {
+                return Ok((pieces, scratch));
+            }
+            if pieces >= count {
+                return Err(Stop::Native(Reason::Scratch));
+            }
+            pieces *= 2;
+        }
+    }
+
+    /// Runs `stages` with so many units of scratch, and something put aside, of at most `most`
+    /// elements on any process.
+    fn run_stages(
+        &self,
+        service: &mut Service,
+        stages: Stages,
+        scratch: usize,
+        aside: Aside,
+        most: usize,
+    ) -> Result<Done, Stop> {
+        let need = Need {
+            always: self.amount(scratch),
+            possible: self.amount(scratch.saturating_add(most)),
+            happens: aside != Aside::Nothing,
+        };
+        let lease = service.pool.lease(&service.private, need)?;
+        let memory = Elements::new(
+            lease.memory,
+            (self.input, self.result, self.operator),
+            (scratch, aside),
+            service.spare.packed(),
+            service.communicator(),
+        )?;
+        run(service, stages, lease.slot, memory)
+    }
+
+    /// The memory of so many elements.
+    fn amount(&self, count: usize) -> Amount {
+        let datatype = self.input.datatype();
+        Amount {
+            data: count.saturating_mul(datatype.size()),
+            here: datatype.span(count),
+        }
+    }
+}
+
+/// The elements of `unit` bytes in a step of `segment` bytes.
+fn units(segment: usize, unit: usize) -> usize {
+    segment / unit.max(1)
+}

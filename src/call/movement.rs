@@ -1,0 +1,276 @@
+//! Calls that move elements: broadcast, allgather, all-to-all, gather and scatter.
+//!
+//! They run on the packed bytes of the elements, which are in the program's buffers where these are
+//! contiguous, and else in a staging buffer.
+
+use super::Done;
+use super::running::{Running, complete, run};
+use crate::communicator::{Service, Stop};
+use crate::engine::scratch_units;
+use crate::mpi::{Allocation, Array, Arrays};
+use crate::plan::block_range;
+use crate::pool::{Lease, Need};
+use crate::select::Algorithm;
+use crate::stage::{Stages, consecutive};
+use crate::team::Team;
+use crate::transport::{Bytes, Packing};
+
+/// The elements of the root, to all.
+pub struct Broadcast {
+    /// This process's elements.
+    pub elements: Array,
+    /// The root.
+    pub root: usize,
+    /// Into how many calls, in progress at once, it is cut.
+    pub chunks: usize,
+}
+
+impl Broadcast {
+    pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        let packing = service.packing(self.elements);
+        let need = Need::sometimes(0, self.elements.size(), packing.bytes().is_none());
+        let lease = service.pool.lease(&service.private, need)?;
+        let team = service.team.clone();
+        self.run_on(&team, algorithm, service, packing, lease)
+    }
+
+    /// Runs it on `team`, with scratch for staging.
+    pub(super) fn run_on(
+        &self,
+        team: &Team,
+        algorithm: Algorithm,
+        service: &mut Service,
+        packing: Packing,
+        lease: Lease<Allocation>,
+    ) -> Result<Done, Stop> {
+        let memory = self.laid_out(service, team.place() == self.root, packing, lease.memory)?;
+        if self.chunks == 1 {
+            let stages = self.stages(team, algorithm, service, 0);
+            return run(service, stages, lease.slot, memory);
+        }
+        let mut calls = Vec::new();
+        for chunk in 1..self.chunks {
+            let memory = memory.share(service.spare.lists());
+            let stages = self.stages(team, algorithm, service, chunk);
+            calls.push(Running::prepare(service, stages, chunk, None, memory));
+        }
+        let stages = self.stages(team, algorithm, service, 0);
+        calls.push(Running::prepare(
+            service,
+            stages,
+            0,
+            Some(lease.slot),
+            memory,
+        ));
+        let mut done = Done::default();
+        for call in complete(calls)? {
+            done = done.and(call.finish(service)?);
+        }
+        Ok(done)
+    }
+
+    fn laid_out(
+        &self,
+        service: &mut Service,
+        is_root: bool,
+        packing: Packing,
+        allocation: Allocation,
+    ) -> Result<Bytes, Stop> {
+        let bytes = self.elements.size();
+        if let Some(home) = packing.bytes() {
+            let mut memory = service.bytes(allocation, 0, 0);
+            memory.add_home(home);
+            return Ok(memory);
+        }
+        let mut memory = service.bytes(allocation, 0, bytes);
+        memory.add_staged(bytes);
+        if !is_root {
+            memory.unpack_to(0..bytes, packing);
+        } else if self.chunks == 1 {
+            memory.pack_from(0..bytes, packing);
+        } else {
+            memory.pack_now(0..bytes, &packing)?;
+        }
+        Ok(memory)
+    }
+
+    fn stages(
+        &self,
+        team: &Team,
+        algorithm: Algorithm,
+        service: &mut Service,
+        chunk: usize,
+    ) -> Stages {
+        let mut stages = service.spare.stages();
+        let range = block_range(self.elements.size(), self.chunks, chunk);
+        match algorithm {
+            Algorithm::Gray => stages.tree_broadcast(team, self.root, range),
+            _ => stages.broadcast(team, self.root, algorithm.blocks(), range),
+        }
+        stages
+    }
+}
+
+/// The elements of each process, to all.
+pub struct Allgather {
+    /// This process's elements; none where they are in their place in the result.
+    pub own: Option<Array>,
+    /// Where they go.
+    pub result: Arrays,
+}
+
+impl Allgather {
+    pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        let result = service.packing(self.result.first());
+        let own = self.own.map(|own| {
+            let is_alike = own.datatype() == self.result.first().datatype();
+            if is_alike {
+                result.of(own)
+            } else {
+                service.packing(own)
+            }
+        });
+        let lengths = || self.result.all().map(|array| array.size());
+        let (bytes, staged) = (lengths().sum(), result.bytes().is_none());
+        let mut stages = service.spare.stages();
+        let (team, messages) = (&service.team, consecutive(lengths()));
+        match algorithm {
+            Algorithm::Doubling { segment } => stages.allgather(team, messages, segment),
+            _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),
+        }
+        let scratch = scratch_units(&stages, service.pacing);
+        // What cannot be packed is larger than any bound on scratch, so this is agreed on.
+        let is_packable = own.is_none_or(|own| own.is_possible());
+        let need = Need::sometimes(scratch, bytes, staged || !is_packable);
+        let lease = service.pool.lease(&service.private, need)?;
+        let memory = service.bytes(lease.memory, scratch, if staged { bytes } else { 0 });
+        let memory = self.laid_out(memory, own, result, service.team.place());
+        run(service, stages, lease.slot, memory)
+    }
+
+    /// Lays the messages out in rank order; process `place` has `own` elements.
+    fn laid_out(
+        &self,
+        mut memory: Bytes,
+        own: Option<Packing>,
+        result: Packing,
+        place: usize,
+    ) -> Bytes {
+        let mut end = 0;
+        for (rank, elements) in self.result.all().enumerate() {
+            let to = result.of(elements);
+            let range = end..end + elements.size();
+            end = range.end;
+            match to.bytes() {
+                Some(home) => memory.add_home(home),
+                None => memory.add_staged(range.len()),
+            }
+            let is_staged = to.bytes().is_none();
+            if rank != place {
+                if is_staged {
+                    memory.unpack_to(range, to);
+                }
+            } else if let Some(own) = own {
+                memory.pack_from(range.clone(), own);
+                if is_staged {
+                    memory.unpack_at_end(range, to);
+                }
+            } else if is_staged {
+                memory.pack_from(range, to);
+            }
+        }
+        memory
+    }
+}
+
+/// As many elements of each process to each.
+pub struct AllToAll {
+    /// What this process sends.
+    pub send: Arrays,
+    /// What it receives.
+    pub receive: Arrays,
+}
+
+impl AllToAll {
+    pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
+        let (from, to) = (
+            service.packing(self.send.of(0)),
+            service.packing(self.receive.of(0)),
+        );
+        let (place, p) = (service.team.place(), service.team.size());
+        let length = self.receive.of(0).size();
+        let mut stages = service.spare.stages();
+        stages.all_to_all(&service.team, length);
+        let scratch = scratch_units(&stages, service.pacing);
+        let bytes = length * p;
+        let need = Need::always(scratch.saturating_add(bytes));
+        let lease = service.pool.lease(&service.private, need)?;
+        let mut memory = service.bytes(lease.memory, scratch, bytes);
+        memory.add_staged(bytes);
+        // Message e is for process place + e, and in the end from process place - e.
+        for message in 0..p {
+            let range = message * length..(message + 1) * length;
+            let (receiver, sender) = ((place + message) % p, (place + p - message) % p);
+            memory.pack_now(range.clone(), &from.of(self.send.of(receiver)))?;
+            memory.unpack_at_end(range, to.of(self.receive.of(sender)));
+        }
+        run(service, stages, lease.slot, memory)
+    }
+}
+
+/// As many elements of each process to the root, or back.
+pub struct Passage {
+    /// The root.
+    pub root: usize,
+    /// Whether it is to the root.
+    pub gathers: bool,
+    /// At the root, the elements of all.
+    pub whole: Option<Arrays>,
+    /// This process's own, unless they are in their place at the root.
+    pub part: Option<Array>,
+    /// Bytes of each.
+    pub length: usize,
+}
+
+impl Passage {
+    pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
+        let (place, p) = (service.team.place(), service.team.size());
+        let (root, length) = (self.root, self.length);
+        let mut stages = service.spare.stages();
+        if self.gathers {
+            stages.gather(&service.team, root, length);
+        } else {
+            stages.scatter(&service.team, root, length);
+        }
+        let scratch = scratch_units(&stages, service.pacing);
+        let bytes = length * p;
+        let need = Need::always(scratch.saturating_add(bytes));
+        let lease = service.pool.lease(&service.private, need)?;
+        let mut memory = service.bytes(lease.memory, scratch, bytes);
+        memory.add_staged(bytes);
+        let range = |rank: usize| {
+            let start = stages.as_slice()[0].view.messages[rank].result;
+            start..start + length
+        };
+        if let Some(part) = self.part {
+            let part = service.packing(part);
+            if self.gathers {
+                memory.pack_now(range(place), &part)?;
+            } else {
+                memory.unpack_at_end(range(place), part);
+            }
+        }
+        if let Some(whole) = self.whole {
+            let first = service.packing(whole.first());
+            for rank in (0..p).filter(|&rank| rank != place || self.part.is_some()) {
+                let elements = first.of(whole.of(rank));
+                if self.gathers {
+                    memory.unpack_at_end(range(rank), elements);
+                } else {
+                    memory.pack_now(range(rank), &elements)?;
+                }
+            }
+        }
+        run(service, stages, lease.slot, memory)
+    }
+}

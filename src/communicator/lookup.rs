@@ -1,0 +1,123 @@
+//! From a communicator's handle to its state; the end of communicators, and of MPI.
+//!
+//! While a communicator is being freed, the program's own delete callbacks may still use it, after
+//! ours has freed the state. Then it has none, and calls on it are native.
+//!
+//! Open MPI 5 does not run MPI_COMM_WORLD's delete callbacks at MPI_Finalize. MPI_COMM_SELF's run
+//! everywhere, first, while MPI can still be used. So what has to happen at the end hangs there.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::ThreadId;
+
+use parking_lot::Mutex;
+
+use super::{State, job};
+use crate::mpi::{self, Attribute, Communicator};
+
+static STATE: Attribute<State> = Attribute::new();
+static END: Attribute<AtEnd> = Attribute::new();
+/// On communicators that MPI_Comm_idup was called on.
+static DUPLICATED: Attribute<Duplicated> = Attribute::new();
+/// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
+/// first one's delete callback, as if it were the end.)
+static HOOKED: AtomicBool = AtomicBool::new(false);
+/// Set when MPI is about to end: from then on every call is native.
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+/// The communicators that are being freed, and how many they are, so that calls seldom need the lock.
+static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
+static FREEING: AtomicUsize = AtomicUsize::new(0);
+
+/// A communicator that is being freed, and the thread that does it: to another thread the same handle
+/// may be a new communicator already.
+#[derive(PartialEq)]
+struct Freed(Communicator, ThreadId);
+
+impl Freed {
+    fn here(communicator: Communicator) -> Freed {
+        Freed(communicator, std::thread::current().id())
+    }
+}
+
+struct Duplicated;
+
+/// Dropped when MPI is about to end.
+struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if !ENDED.swap(true, Ordering::AcqRel) {
+            job::end();
+            STATE.delete(Communicator::world());
+            mpi::end();
+            STATE.free();
+            DUPLICATED.free();
+            END.free();
+        }
+    }
+}
+
+/// Runs `free`, which frees `communicator`.
+pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
+    FREED.lock().push(Freed::here(communicator));
+    FREEING.fetch_add(1, Ordering::SeqCst);
+    let code = free();
+    FREEING.fetch_sub(1, Ordering::SeqCst);
+    let mut freed = FREED.lock();
+    let here = Freed::here(communicator);
+    if let Some(index) = freed.iter().position(|freed| *freed == here) {
+        freed.swap_remove(index);
+    }
+    code
+}
+
+fn is_being_freed(communicator: Communicator) -> bool {
+    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
+}
+
+/// Runs `call` with the state of `communicator`, which is made at the first call on it (collective).
+/// There is none where MPI cannot be used, or the state cannot be kept.
+pub fn with_state<R>(communicator: Communicator, call: impl FnOnce(Option<&State>) -> R) -> R {
+    if ENDED.load(Ordering::Relaxed) || is_being_freed(communicator) {
+        return call(None);
+    }
+    let call = match STATE.with(communicator, call) {
+        Ok(result) => return result,
+        Err(call) => call,
+    };
+    if communicator.is_null() || !STATE.is_in_use() && !mpi::is_active() {
+        return call(None);
+    }
+    hook_end();
+    let is_set =
+        State::new(communicator).is_some_and(|state| STATE.set(communicator, Box::new(state)));
+    if !is_set {
+        return call(None);
+    }
+    match STATE.with(communicator, call) {
+        Ok(result) => result,
+        Err(call) => call(None),
+    }
+}
+
+/// Remembers that a duplication of `communicator` that does not block is being started. Local.
+pub fn mark_duplicated(communicator: Communicator) {
+    if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && mpi::is_active() {
+        DUPLICATED.set(communicator, Box::new(Duplicated));
+    }
+}
+
+/// Whether such a duplication may be under way. (When it ends is not seen.)
+pub(super) fn is_being_duplicated(communicator: Communicator) -> bool {
+    DUPLICATED.is_on(communicator)
+}
+
+/// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started by
+/// a session only: MPI_COMM_SELF must not be used there.
+pub fn hook_end() {
+    let may_be = !HOOKED.load(Ordering::Relaxed) && mpi::is_active();
+    if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
+        END.set(Communicator::own(), Box::new(AtEnd));
+    }
+}

@@ -1,0 +1,333 @@
+//! What is known of a communicator: who is in it, the agreed settings, the nodes.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::service::Service;
+use super::{Stop, job, lookup};
+use crate::message::say;
+use crate::mpi::{self, Array, Communicator, Error, Private};
+use crate::plan::Succession;
+use crate::select::{self, Algorithm, Facts, Operation, Reason, Settings};
+use crate::stage::Groups;
+use crate::team::Nodes;
+
+/// What is kept for a communicator of the program.
+pub struct State {
+    communicator: Communicator,
+    rank: usize,
+    size: usize,
+    /// Of an inter-communicator.
+    remote: Option<Remote>,
+    /// Whether some of its processes are not of this MPI_COMM_WORLD.
+    is_foreign: bool,
+    /// Agreed: rank 0's.
+    settings: Settings,
+    /// By operation: smaller problems are native, whatever else is known of them.
+    native_below: [u64; Operation::OF_MPI],
+    /// Which rank is on which node, once it was asked for.
+    nodes: OnceCell<Nodes>,
+    /// Taken out during a call, so that no lock is held while MPI runs.
+    service: Mutex<Slot>,
+    /// The root of the latest broadcast, or what no root is.
+    latest_root: AtomicUsize,
+}
+
+/// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
+#[derive(Clone, Copy, Debug)]
+pub struct Remote {
+    /// Its processes.
+    pub size: usize,
+    /// Whether this process's group comes first where both are numbered through.
+    pub leads: bool,
+}
+
+enum Slot {
+    Untried,
+    Refused(Reason),
+    Ready(Box<Service>),
+}
+
+impl State {
+    pub(super) fn new(communicator: Communicator) -> Option<State> {
+        let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
+        let is_world = communicator == Communicator::world();
+        let (remote, is_foreign) = if is_world {
+            (None, false)
+        } else {
+            surroundings(communicator).ok()?
+        };
+        let settings = if is_foreign || size == 1 && remote.is_none() {
+            job::settings().clone()
+        } else {
+            agree(communicator, remote)?
+        };
+        if is_world {
+            job::remember(&settings);
+        }
+        let native_below = std::array::from_fn(|index| {
+            // What is left to MPI for another reason is not called small.
+            let is_plain = size > 1 && remote.is_none() && !is_foreign;
+            let limit = select::native_below(Operation::ALL[index], &settings);
+            if is_plain { limit } else { 0 }
+        });
+        Some(State {
+            communicator,
+            rank,
+            size,
+            remote,
+            is_foreign,
+            settings,
+            native_below,
+            nodes: OnceCell::new(),
+            service: Mutex::new(Slot::Untried),
+            latest_root: AtomicUsize::new(usize::MAX),
+        })
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// p.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// For how many ranks an array argument has entries: those of the other group, if there is one.
+    pub fn peers(&self) -> usize {
+        self.remote.map_or(self.size, |remote| remote.size)
+    }
+
+    /// The agreed settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The most scratch that is kept, in bytes.
+    pub fn scratch_max(&self) -> usize {
+        usize::try_from(self.settings.scratch_max).unwrap_or(usize::MAX)
+    }
+
+    /// Leaves a call to MPI that is too small for anything else to matter.
+    ///
+    /// # Errors
+    /// That.
+    pub fn pass_small(&self, operation: Operation, bytes: usize) -> Result<(), Stop> {
+        let limit = self.native_below[operation as usize];
+        if bytes > 0 && (bytes as u64) < limit {
+            return Err(Stop::Native(Reason::Small));
+        }
+        Ok(())
+    }
+
+    /// An intra-communicator's root argument, if it is one.
+    ///
+    /// # Errors
+    /// Native, if it is not.
+    pub fn root(&self, root: c_int) -> Result<usize, Stop> {
+        let root = usize::try_from(root).ok().filter(|&root| root < self.size);
+        root.ok_or(Stop::Native(Reason::Arguments))
+    }
+
+    /// Leaves inter-communicators to MPI before any argument is looked at: they mean other things
+    /// there. So are communicators with processes of other jobs.
+    ///
+    /// # Errors
+    /// That.
+    pub fn intra(&self) -> Result<(), Stop> {
+        match self.groups()? {
+            Some(_) => Err(Stop::Native(Reason::InterCommunicator)),
+            None => Ok(()),
+        }
+    }
+
+    /// The groups of an inter-communicator, for the operations that are ours there.
+    ///
+    /// # Errors
+    /// Native, where none is.
+    pub fn groups(&self) -> Result<Option<Groups>, Stop> {
+        if self.is_foreign {
+            return Err(Stop::Native(Reason::OtherJob));
+        }
+        if self.remote.is_some() && !self.settings.inter {
+            return Err(Stop::Native(Reason::InterCommunicator));
+        }
+        Ok(self
+            .remote
+            .map(|remote| remote.groups(self.rank, self.size)))
+    }
+
+    /// The algorithm for a call that is to be ours. May be collective, but for calls on an
+    /// inter-communicator, whose facts have the nodes.
+    ///
+    /// # Errors
+    /// Native, if it is not.
+    pub fn choose(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        let choose = |nodes| {
+            let facts = Facts { nodes, ..facts };
+            select::choose(&facts, &self.settings).map_err(Stop::Native)
+        };
+        if self.remote.is_some() {
+            return choose(facts.nodes);
+        }
+        // The nodes are asked for only where they can matter: not for what is native on any number of
+        // nodes, nor for what is ours on one.
+        choose(self.size)?;
+        choose(1).or_else(|_| choose(self.nodes()?.count()))
+    }
+
+    /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
+    /// before. It is remembered as the latest. The same on all processes: all see the same roots in
+    /// the same order.
+    pub fn follows(&self, root: usize) -> bool {
+        let latest = self.latest_root.swap(root, Ordering::Relaxed);
+        latest < self.size && Succession::new(self.size).next(latest) == root
+    }
+
+    /// Which rank is on which node. Collective at the first call.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn nodes(&self) -> Result<&Nodes, Error> {
+        self.nodes
+            .get_or_try_init(|| self.find_nodes(self.communicator, self.size))
+    }
+
+    fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {
+        match self.settings.node_size {
+            Some(size_of_node) => {
+                let size_of_node = usize::try_from(size_of_node).unwrap_or(usize::MAX);
+                Ok(Nodes::of_size(size, size_of_node))
+            }
+            None => Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?)),
+        }
+    }
+
+    /// Runs `call` with this communicator's service, which is made if need be (collective). `data` are
+    /// elements of this process, of each datatype in the call.
+    ///
+    /// # Errors
+    /// Those of `call`; native, where there is no service.
+    pub fn serve<R>(
+        &self,
+        data: [Option<Array>; 2],
+        call: impl FnOnce(&mut Service) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        let mut service = self.take_service()?;
+        let result = service.check(data).and_then(|()| call(&mut service));
+        if let Err(Stop::Failed(_)) = result {
+            // Sends may be under way from its memory, so it is neither used again nor freed.
+            std::mem::forget(service);
+            self.refuse(Reason::NoCommunicator);
+        } else {
+            *self.service.lock() = Slot::Ready(service);
+        }
+        result
+    }
+
+    fn take_service(&self) -> Result<Box<Service>, Stop> {
+        // A call from a callback of this one finds nothing, on all processes, and is native.
+        let nothing = Slot::Refused(Reason::NoCommunicator);
+        let slot = std::mem::replace(&mut *self.service.lock(), nothing);
+        match slot {
+            Slot::Ready(service) => Ok(service),
+            Slot::Refused(reason) => Err(self.refuse(reason)),
+            // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
+            Slot::Untried if lookup::is_being_duplicated(self.communicator) => {
+                Err(self.refuse(Reason::NoCommunicator))
+            }
+            Slot::Untried => match self.make_private()? {
+                Some(private) => self.make_service(private),
+                None => Err(self.refuse(Reason::NoCommunicator)),
+            },
+        }
+    }
+
+    /// The private communicator: of the same processes, or of those of both groups.
+    fn make_private(&self) -> Result<Option<Private>, Error> {
+        let most = self.settings.communicators;
+        match self.remote {
+            None => Private::twin(self.communicator, most),
+            Some(remote) => Private::union(self.communicator, remote.leads, most),
+        }
+    }
+
+    /// Collective: all that is agreed on between groups, whatever the calls. Of a broadcast there, not
+    /// all know the size.
+    fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
+        let groups = self
+            .remote
+            .map(|remote| remote.groups(self.rank, self.size));
+        let nodes = match groups {
+            Some(groups) => self
+                .find_nodes(private.communicator(), groups.all())?
+                .count(),
+            None => 0,
+        };
+        let first = groups.map_or(0, |groups| groups.of(groups.own).start);
+        let place = (first, self.rank, self.size);
+        Ok(Box::new(Service::new(
+            place,
+            nodes,
+            &self.settings,
+            private,
+        )?))
+    }
+
+    fn refuse(&self, reason: Reason) -> Stop {
+        *self.service.lock() = Slot::Refused(reason);
+        Stop::Native(reason)
+    }
+}
+
+impl Remote {
+    /// The two groups, as process `rank` of its group of `size` sees them.
+    fn groups(self, rank: usize, size: usize) -> Groups {
+        let own = usize::from(!self.leads);
+        let mut sizes = [self.size; 2];
+        sizes[own] = size;
+        Groups { sizes, own, rank }
+    }
+}
+
+/// The other group of an inter-communicator, and whether some of the processes of a communicator are
+/// not of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be without
+/// circulant, and would not take part in what is agreed on. Either all processes of a communicator
+/// find so or none: they are of one MPI_COMM_WORLD or they are not. Local.
+fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Error> {
+    let local = communicator.world_ranks()?;
+    if !communicator.is_inter()? {
+        return Ok((None, local.is_none()));
+    }
+    let (Some(local), Some(remote)) = (local, communicator.remote_world_ranks()?) else {
+        return Ok((None, true));
+    };
+    let leads = local.first() < remote.first();
+    let size = remote.len();
+    Ok((Some(Remote { size, leads }), false))
+}
+
+/// The settings of rank 0, or of rank 0 of one group, on all processes. Collective.
+fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings> {
+    let mut words = job::settings().encode();
+    match remote {
+        None => communicator.share(&mut words).ok()?,
+        Some(remote) => communicator.share_across(&mut words, remote.leads).ok()?,
+    }
+    let agreed = Settings::decode(&words);
+    if agreed.is_none() {
+        // Native here would be a deadlock: the others do not know of it.
+        let rank = job::process().rank;
+        say(&format!(
+            "circulant: rank {rank} has another version of circulant than rank 0 of a communicator; \
+             install one version on all nodes"
+        ));
+        communicator.abort();
+    }
+    agreed
+}

@@ -1,0 +1,127 @@
+//! The layout of scratch: messages that were received, then packed messages that are sent.
+//!
+//! Messages that hold partial results stay for the span of their blocks. With many blocks they are in
+//! a ring of slots, which are used again. Where they stay to the end, the messages of all rounds lie
+//! one after the other, each in as much memory as it takes. All other messages stay for a round, in a
+//! ring as long as the window.
+
+use super::Pacing;
+use crate::plan::{Plan, ScratchUse};
+use crate::stage::Stage;
+
+/// Where messages are in scratch, in units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Layout {
+    /// Slots of messages that are received.
+    slots: usize,
+    /// Whether each round's message has memory of its own.
+    is_apart: bool,
+    /// An upper bound on the units of any message.
+    message: usize,
+    /// Units of all messages that are received.
+    received: usize,
+    /// Slots of packed messages that are sent.
+    sends: usize,
+}
+
+impl Layout {
+    /// For the messages of `stage`. The same on every process of its team.
+    pub(super) fn new(stage: &Stage, pacing: Pacing) -> Layout {
+        let shape = stage.plan.shape();
+        if shape.scratch == ScratchUse::Nothing {
+            return Layout::default();
+        }
+        let sizes = Sizes::new(stage);
+        let widths = (0..shape.rounds).map(|round| stage.plan.width(round));
+        let widest = widths.max().unwrap_or(0);
+        let (is_packed, has_partials) = (
+            widest > 1 || shape.scratch == ScratchUse::Copies,
+            shape.scratch == ScratchUse::Partials,
+        );
+        let slots = if has_partials {
+            // Sends that are not finished may still read from a message when its span is over.
+            pacing.window + shape.span + pacing.sends
+        } else if is_packed {
+            pacing.window
+        } else {
+            0
+        };
+        let slots = slots.min(shape.rounds);
+        let (is_apart, message) = (slots == shape.rounds, sizes.of(widest));
+        Layout {
+            slots,
+            is_apart,
+            message,
+            received: if is_apart {
+                let rounds = 0..shape.rounds;
+                let units = rounds.map(|round| sizes.of(stage.plan.width(round)));
+                units.fold(0, usize::saturating_add)
+            } else {
+                message.saturating_mul(slots)
+            },
+            sends: if is_packed {
+                pacing.sends.min(shape.rounds)
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Units of scratch.
+    pub(super) fn units(&self) -> usize {
+        let packed = self.message.saturating_mul(self.sends);
+        self.received.saturating_add(packed)
+    }
+
+    /// Fills `starts` with where each round's message is received, if each has memory of its own.
+    pub(super) fn fill_starts(&self, stage: &Stage, starts: &mut Vec<usize>) {
+        starts.clear();
+        if !self.is_apart {
+            return;
+        }
+        let (sizes, mut end) = (Sizes::new(stage), 0usize);
+        starts.extend((0..stage.plan.shape().rounds).map(|round| {
+            let start = end;
+            end = end.saturating_add(sizes.of(stage.plan.width(round)));
+            start
+        }));
+    }
+
+    /// Where the message of `round` is received.
+    pub(super) fn receive(&self, round: usize, starts: &[usize]) -> usize {
+        match starts.get(round) {
+            Some(&start) => start,
+            None => round % self.slots.max(1) * self.message,
+        }
+    }
+
+    /// Where the message of `round` is packed.
+    pub(super) fn send(&self, round: usize) -> usize {
+        self.received + round % self.sends.max(1) * self.message
+    }
+}
+
+/// How large messages can be.
+struct Sizes {
+    /// The sum of the largest blocks of all messages of the problem, and the largest of them.
+    all: usize,
+    largest: usize,
+}
+
+impl Sizes {
+    fn new(stage: &Stage) -> Sizes {
+        let blocks = stage.plan.shape().blocks.max(1);
+        let (mut all, mut largest) = (0usize, 0);
+        for length in stage.view.lengths() {
+            let block = length.div_ceil(blocks);
+            all = all.saturating_add(block);
+            largest = largest.max(block);
+        }
+        Sizes { all, largest }
+    }
+
+    /// An upper bound on the units of a message of `width` blocks.
+    fn of(&self, width: usize) -> usize {
+        self.largest.saturating_mul(width).min(self.all)
+    }
+}

@@ -1,0 +1,577 @@
+//! The MPI library that is already in the process: its `PMPI_*` functions and constants, found at
+//! run time.
+//!
+//! Nothing here is linked. A preloaded library is loaded into every process that a job starts,
+//! shells and launchers included, and into Python before MPI is; so it must not bring an MPI
+//! library with it, must not have symbols that cannot be resolved, and must find MPI wherever the
+//! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL).
+//! The types are the header's ([`super::sys`]), and each signature is checked against its declaration.
+//!
+//! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI library's
+//! own object and not in the global scope, where ours may come first.
+//!
+//! A process may have another MPI than the one that this library was built for. Then nothing here is of
+//! any use, and calls are passed on as they are (`interpose/onward.rs`).
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+#[cfg(idup_with_info)]
+use super::sys::MPI_Info;
+use super::sys::{
+    MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
+    MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Op, MPI_Request, MPI_Status,
+    MPI_Type_copy_attr_function, MPI_Type_delete_attr_function,
+};
+use once_cell::sync::OnceCell;
+
+/// Where a constant of mpi.h comes from.
+pub enum Source {
+    /// The address of a data symbol of the MPI library (Open MPI's handles).
+    #[allow(dead_code)] // Where all handles are integers.
+    Symbol(&'static CStr),
+    /// What a variable of the MPI library holds (SMPI's MPI_COMM_WORLD).
+    #[cfg(smpi)]
+    Variable(&'static CStr),
+    /// What a function of the MPI library returns (SMPI's MPI_COMM_SELF).
+    #[cfg(smpi)]
+    Function(&'static CStr),
+    /// A number.
+    Value(i64),
+}
+
+/// What a datatype's numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// Integers with a sign.
+    Signed,
+    /// Integers without.
+    Unsigned,
+    /// Truth values, as integers without a sign.
+    Logical,
+    /// Floating-point numbers.
+    Floating,
+    /// Those of C's `long double`.
+    Extended,
+}
+
+/// The constants of mpi.h, by name; written by build.rs.
+mod source {
+    use super::{NumberKind, Source};
+    include!(concat!(env!("OUT_DIR"), "/constants.rs"));
+}
+
+use crate::launcher;
+use source::FAMILY;
+
+macro_rules! natives {
+    ($($(#[$condition:meta])* $name:ident($($argument:ty),*);)*) => {
+        /// The functions that circulant calls.
+        #[allow(non_snake_case, missing_docs)]
+        pub struct Functions {
+            $($(#[$condition])* pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        // Never evaluated into code: the declarations must agree with the header's.
+        $($(#[$condition])* const _: unsafe extern "C" fn($($argument),*) -> c_int =
+            super::sys::$name;)*
+
+        impl Functions {
+            fn find(scope: &Scope) -> Result<Functions, &'static str> {
+                Ok(Functions {
+                    $($(#[$condition])* $name: {
+                        let name = concat!(stringify!($name), "\0").as_bytes();
+                        let name = CStr::from_bytes_with_nul(name).unwrap_or(c"");
+                        let address = scope.find(name).ok_or(stringify!($name))?;
+                        // SAFETY: the symbol is the MPI library's function of that name, and the
+                        // constant above has checked that its declaration has this type.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn($($argument),*) -> c_int,
+                            >(address)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+natives! {
+    // What is interposed.
+    PMPI_Init(*mut c_int, *mut *mut *mut c_char);
+    PMPI_Init_thread(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    PMPI_Bcast(*mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm);
+    PMPI_Reduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+    PMPI_Allgather(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Allgatherv(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int, MPI_Datatype,
+        MPI_Comm
+    );
+    PMPI_Reduce_scatter_block(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+    PMPI_Reduce_scatter(
+        *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+    PMPI_Alltoall(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Gather(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+    );
+    PMPI_Scatter(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Bcast_c(*mut c_void, MPI_Count, MPI_Datatype, c_int, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Reduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Allgather_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Allgatherv_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, *const MPI_Count, *const MPI_Aint,
+        MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Reduce_scatter_block_c(
+        *const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Reduce_scatter_c(
+        *const c_void, *mut c_void, *const MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Allreduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+    #[cfg(large_count)]
+    PMPI_Alltoall_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Gather_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+        MPI_Comm
+    );
+    #[cfg(large_count)]
+    PMPI_Scatter_c(
+        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+        MPI_Comm
+    );
+    // What is used.
+    PMPI_Abort(MPI_Comm, c_int);
+    PMPI_Cancel(*mut MPI_Request);
+    PMPI_Comm_call_errhandler(MPI_Comm, c_int);
+    PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
+    PMPI_Comm_create_group(MPI_Comm, MPI_Group, c_int, *mut MPI_Comm);
+    PMPI_Comm_create_keyval(
+        MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
+    );
+    PMPI_Comm_delete_attr(MPI_Comm, c_int);
+    PMPI_Comm_disconnect(*mut MPI_Comm);
+    PMPI_Comm_free(*mut MPI_Comm);
+    PMPI_Comm_free_keyval(*mut c_int);
+    PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
+    PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
+    PMPI_Comm_get_parent(*mut MPI_Comm);
+    PMPI_Comm_idup(MPI_Comm, *mut MPI_Comm, *mut MPI_Request);
+    #[cfg(idup_with_info)]
+    PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
+    PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
+    PMPI_Comm_rank(MPI_Comm, *mut c_int);
+    PMPI_Comm_remote_group(MPI_Comm, *mut MPI_Group);
+    PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
+    PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
+    PMPI_Comm_size(MPI_Comm, *mut c_int);
+    PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
+    PMPI_Errhandler_free(*mut MPI_Errhandler);
+    PMPI_Error_class(c_int, *mut c_int);
+    PMPI_Finalized(*mut c_int);
+    PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
+    PMPI_Get_processor_name(*mut c_char, *mut c_int);
+    PMPI_Group_free(*mut MPI_Group);
+    PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
+    PMPI_Group_size(MPI_Group, *mut c_int);
+    PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
+    PMPI_Initialized(*mut c_int);
+    PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
+    PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+    PMPI_Op_commutative(MPI_Op, *mut c_int);
+    PMPI_Pack(
+        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
+    );
+    PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
+    PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
+    PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
+    PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
+    PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
+    PMPI_Sendrecv(
+        *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
+        c_int, MPI_Comm, *mut MPI_Status
+    );
+    PMPI_Test(*mut MPI_Request, *mut c_int, *mut MPI_Status);
+    PMPI_Type_create_keyval(
+        MPI_Type_copy_attr_function, MPI_Type_delete_attr_function, *mut c_int, *mut c_void
+    );
+    PMPI_Type_free(*mut MPI_Datatype);
+    PMPI_Type_free_keyval(*mut c_int);
+    PMPI_Type_get_attr(MPI_Datatype, c_int, *mut c_void, *mut c_int);
+    #[cfg(not(large_count))]
+    PMPI_Type_get_contents(
+        MPI_Datatype, c_int, c_int, c_int, *mut c_int, *mut MPI_Aint, *mut MPI_Datatype
+    );
+    #[cfg(large_count)]
+    PMPI_Type_get_contents_c(
+        MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, *mut c_int, *mut MPI_Aint,
+        *mut MPI_Count, *mut MPI_Datatype
+    );
+    #[cfg(not(large_count))]
+    PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+    #[cfg(large_count)]
+    PMPI_Type_get_envelope_c(
+        MPI_Datatype, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut c_int
+    );
+    PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+    PMPI_Type_get_true_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+    PMPI_Type_set_attr(MPI_Datatype, c_int, *mut c_void);
+    PMPI_Type_size_x(MPI_Datatype, *mut MPI_Count);
+    PMPI_Unpack(
+        *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+    );
+    PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
+    PMPI_Waitany(c_int, *mut MPI_Request, *mut c_int, *mut MPI_Status);
+}
+
+macro_rules! constants {
+    ($($field:ident: $kind:ident = $name:ident;)*) => {
+        /// The constants of mpi.h, as this MPI has them.
+        #[allow(missing_docs)]
+        pub struct Constants { $(pub $field: $kind,)* }
+
+        impl Constants {
+            fn find(scope: &Scope) -> Result<Constants, &'static str> {
+                Ok(Constants {
+                    $($field: $kind(scope.value(&source::$name).ok_or(stringify!($name))? as _),)*
+                })
+            }
+        }
+    };
+}
+
+/// A handle of any kind that was never set: of a static variable, say.
+pub(super) const UNSET: i64 = 0;
+
+/// An address with a meaning of its own, such as MPI_IN_PLACE.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Address(pub usize);
+
+/// An integer with a meaning of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Integer(pub c_int);
+
+constants! {
+    comm_world: MPI_Comm = COMM_WORLD;
+    comm_self: MPI_Comm = COMM_SELF;
+    comm_null: MPI_Comm = COMM_NULL;
+    datatype_null: MPI_Datatype = DATATYPE_NULL;
+    byte: MPI_Datatype = BYTE;
+    op_null: MPI_Op = OP_NULL;
+    max: MPI_Op = MAX;
+    min: MPI_Op = MIN;
+    sum: MPI_Op = SUM;
+    prod: MPI_Op = PROD;
+    land: MPI_Op = LAND;
+    band: MPI_Op = BAND;
+    lor: MPI_Op = LOR;
+    bor: MPI_Op = BOR;
+    lxor: MPI_Op = LXOR;
+    bxor: MPI_Op = BXOR;
+    minloc: MPI_Op = MINLOC;
+    maxloc: MPI_Op = MAXLOC;
+    replace: MPI_Op = REPLACE;
+    no_op: MPI_Op = NO_OP;
+    request_null: MPI_Request = REQUEST_NULL;
+    errors_are_fatal: MPI_Errhandler = ERRORS_ARE_FATAL;
+    errors_return: MPI_Errhandler = ERRORS_RETURN;
+    in_place: Address = IN_PLACE;
+    bottom: Address = BOTTOM;
+    status_ignore: Address = STATUS_IGNORE;
+    keyval_invalid: Integer = KEYVAL_INVALID;
+    proc_null: Integer = PROC_NULL;
+    root: Integer = ROOT;
+    undefined: Integer = UNDEFINED;
+    err_arg: Integer = ERR_ARG;
+    err_buffer: Integer = ERR_BUFFER;
+    err_comm: Integer = ERR_COMM;
+    err_count: Integer = ERR_COUNT;
+    err_no_mem: Integer = ERR_NO_MEM;
+    err_op: Integer = ERR_OP;
+    err_truncate: Integer = ERR_TRUNCATE;
+    err_type: Integer = ERR_TYPE;
+}
+
+/// The MPI library of this process, where it is the one that this library was built for.
+pub struct Native {
+    /// Its functions.
+    pub functions: Functions,
+    /// Its constants.
+    pub constants: Constants,
+    /// The datatypes of numbers.
+    pub numbers: Vec<(MPI_Datatype, NumberKind)>,
+    /// The first line of its version.
+    pub version: String,
+}
+
+struct Found {
+    scope: Scope,
+    /// None where it is another MPI than this library was built for.
+    native: Option<Native>,
+}
+
+// SAFETY: written once, then only read; the handles among the constants are MPI's own predefined
+// ones, which any thread may use, and so are the dynamic linker's.
+unsafe impl Send for Found {}
+// SAFETY: as above.
+unsafe impl Sync for Found {}
+
+static FOUND: OnceCell<Found> = OnceCell::new();
+
+/// The MPI library of this process. The program has called it, so it is there; where it is not, or not
+/// the one that this library was built for ([`is_another`] has been asked before), the process ends
+/// with a line that says so.
+pub fn native() -> &'static Native {
+    match &found().native {
+        Some(native) => native,
+        None => end_process("another MPI was used as if it were the one that it was built for"),
+    }
+}
+
+/// Whether the MPI library of this process is another than this library was built for.
+pub fn is_another() -> bool {
+    found().native.is_none()
+}
+
+/// The MPI library's function of this name, whichever MPI it is.
+pub fn function(name: &CStr) -> Option<*mut c_void> {
+    found().scope.find(name)
+}
+
+/// The object that holds the MPI library.
+pub fn library() -> Option<Object> {
+    found().scope.object
+}
+
+fn found() -> &'static Found {
+    FOUND.get_or_init(|| match Scope::of_process() {
+        Some(scope) => Found {
+            native: Native::find(&scope)
+                .map_err(|complaint| stand_back(&complaint))
+                .ok(),
+            scope,
+        },
+        None => end_process(&format!(
+            "no MPI library found in this process (built for {FAMILY})"
+        )),
+    })
+}
+
+/// Says once in a job that there is nothing to do; by the launcher's word for rank 0, since an MPI
+/// whose handles are not known cannot be asked.
+fn stand_back(complaint: &str) {
+    if launcher::is_first() {
+        crate::message::say(&format!("circulant: {complaint}; all calls go to it"));
+    }
+}
+
+fn end_process(complaint: &str) -> ! {
+    crate::message::say(&format!(
+        "circulant: {complaint}; remove circulant from LD_PRELOAD or install its build for this MPI"
+    ));
+    std::process::exit(1)
+}
+
+impl Native {
+    fn find(scope: &Scope) -> Result<Native, String> {
+        let version = scope.version();
+        let built_for = format!("built for {FAMILY}, but this process uses");
+        let family = scope.family(&version);
+        if family != FAMILY {
+            return Err(format!("{built_for} {family} ({version})"));
+        }
+        let complaint = |missing: &str| format!("{built_for} {version} (no {missing} there)");
+        Ok(Native {
+            functions: Functions::find(scope).map_err(complaint)?,
+            constants: Constants::find(scope).map_err(complaint)?,
+            numbers: source::NUMBERS
+                .iter()
+                .filter_map(|(number, kind)| Some((scope.value(number)?, *kind)))
+                .map(|(value, kind)| (MPI_Datatype(value as _), kind))
+                .collect(),
+            version,
+        })
+    }
+}
+
+/// An object of the process: an executable or a shared library, by the address where it begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Object(usize);
+
+/// The object that holds a function, if the dynamic linker knows it.
+pub fn object_of(function: *mut c_void) -> Option<Object> {
+    described(function).map(|info| Object(info.dli_fbase.addr()))
+}
+
+fn described(function: *mut c_void) -> Option<libc::Dl_info> {
+    let mut info = std::mem::MaybeUninit::uninit();
+    // SAFETY: any address may be asked for; writes the record where it knows the address.
+    let known = unsafe { libc::dladdr(function, info.as_mut_ptr()) } != 0;
+    // SAFETY: written by the successful call.
+    known.then(|| unsafe { info.assume_init() })
+}
+
+/// A function that every MPI since 3.0 has, and that circulant does not export.
+const MARK: &CStr = c"PMPI_Get_library_version";
+
+/// Where the symbols of the MPI library are looked up.
+struct Scope {
+    /// The dynamic linker's.
+    handle: *mut c_void,
+    object: Option<Object>,
+    /// The file's name, without folders.
+    file: String,
+}
+
+impl Scope {
+    /// The object that has the mark: in the global scope, or else any that is loaded.
+    fn of_process() -> Option<Scope> {
+        let mark = find_in(libc::RTLD_DEFAULT, MARK).or_else(|| {
+            loaded_objects().iter().find_map(|name| {
+                let handle = loaded(name)?;
+                find_in(handle, MARK)
+            })
+        })?;
+        let info = described(mark)?;
+        // SAFETY: the name of an object that was found is a string.
+        let name = unsafe { CStr::from_ptr(info.dli_fname) };
+        let path = name.to_string_lossy();
+        Some(Scope {
+            // An executable that has MPI linked in is not found by its name; what comes after
+            // circulant in the global scope is then the best there is.
+            handle: loaded(name).unwrap_or(libc::RTLD_NEXT),
+            object: object_of(mark),
+            file: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Whose MPI it is, by the names that build.rs has for headers.
+    fn family(&self, version: &str) -> &'static str {
+        let says = |word| version.contains(word);
+        if self.file.starts_with("libmpi_abi") {
+            "the standard ABI of MPI"
+        } else if self.find(c"ompi_mpi_comm_world").is_some() {
+            // Its derivatives have other names.
+            "Open MPI"
+        } else if says("Intel") {
+            "Intel MPI"
+        } else if says("SMPI") {
+            "SMPI"
+        } else {
+            // Cray's, MVAPICH and others are built from it, and have its handles.
+            "MPICH"
+        }
+    }
+
+    fn find(&self, name: &CStr) -> Option<*mut c_void> {
+        find_in(self.handle, name)
+    }
+
+    /// An object, which is where the global scope says if it is in that: an executable may hold a copy,
+    /// which the MPI library uses then, too.
+    fn data(&self, name: &CStr) -> Option<*mut c_void> {
+        find_in(libc::RTLD_DEFAULT, name).or_else(|| self.find(name))
+    }
+
+    fn value(&self, source: &Source) -> Option<i64> {
+        match source {
+            Source::Symbol(name) => self.data(name).map(|address| address as i64),
+            #[cfg(smpi)]
+            // SAFETY: mpi.h declares a variable of this name that holds a pointer.
+            Source::Variable(name) => self
+                .data(name)
+                .map(|address| unsafe { *address.cast::<*mut c_void>() } as i64),
+            #[cfg(smpi)]
+            Source::Function(name) => self.find(name).map(|address| {
+                type Handle = unsafe extern "C" fn() -> *mut c_void;
+                // SAFETY: mpi.h declares a function of this name that takes nothing and returns a
+                // pointer.
+                unsafe { std::mem::transmute::<*mut c_void, Handle>(address)() as i64 }
+            }),
+            Source::Value(value) => Some(*value),
+        }
+    }
+
+    /// The first line of what the library says of itself; it may be asked before MPI_Init.
+    fn version(&self) -> String {
+        let Some(address) = self.find(c"PMPI_Get_library_version") else {
+            return String::from("an MPI library older than MPI-3");
+        };
+        type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+        // SAFETY: the symbol is the MPI library's function of that name, whose type every MPI
+        // since 3.0 declares so.
+        let get = unsafe { std::mem::transmute::<*mut c_void, Version>(address) };
+        // MPICH's MPI_MAX_LIBRARY_VERSION_STRING, the largest known.
+        let mut text = vec![0u8; 8192];
+        let mut length = 0;
+        // SAFETY: `text` is at least as long as any MPI's MPI_MAX_LIBRARY_VERSION_STRING.
+        unsafe { get(text.as_mut_ptr().cast(), &mut length) };
+        let text = CStr::from_bytes_until_nul(&text)
+            .unwrap_or_default()
+            .to_string_lossy();
+        let line = text.split(['\n', ',']).next().unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The symbol of this name in a scope of the dynamic linker.
+pub fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and that
+    // is never closed.
+    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// A handle of an object that is loaded already.
+pub(super) fn loaded(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+    (!handle.is_null()).then_some(handle)
+}
+
+/// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of
+/// dl_iterate_phdr would take the linker's locks in the wrong order.
+fn loaded_objects() -> Vec<CString> {
+    let mut names: Vec<CString> = Vec::new();
+    // SAFETY: `list_object` has the type that dl_iterate_phdr calls, and gets a pointer to `names`,
+    // which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(list_object), (&raw mut names).cast()) };
+    names
+}
+
+unsafe extern "C" fn list_object(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    names: *mut c_void,
+) -> c_int {
+    // SAFETY: the dynamic linker passes a valid record, and `names` as it was passed to it.
+    let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
+    if !name.is_null() {
+        // SAFETY: a name that is not null is a string.
+        names.push(unsafe { CStr::from_ptr(name) }.to_owned());
+    }
+    0
+}

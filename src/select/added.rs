@@ -1,0 +1,92 @@
+//! The functions that MPI does not have: how they run.
+
+use std::time::Duration;
+
+use super::{Algorithm, Facts, MESSAGE_MAX, Merging, Reason, Settings, Successive};
+
+/// The largest value of successive broadcasts that may go from owner to owner without being asked
+/// for, in bytes: larger ones wait for ports, and not for messages. 4 KiB and what goes before them.
+const RELAYED_VALUE: usize = (4 << 10) + 64;
+/// The most memory for values that go so, in bytes.
+const RELAYED_MEMORY: u64 = 16 << 20;
+/// Of how many steps for each process the two ways are compared.
+const COMPARED_STEPS: usize = 12;
+/// Callbacks are short where they take one of so many parts of the time.
+const CALLBACKS_SHARE: u32 = 4;
+
+/// How the values of `steps` successive broadcasts go that take up `bytes` bytes each, with what goes
+/// before them. Both ways are measured only where each process has many steps; and two processes send
+/// as much either way.
+///
+/// # Errors
+/// The reason to run by MPI's broadcasts.
+pub fn successive(
+    facts: &Facts,
+    settings: &Settings,
+    steps: usize,
+    bytes: usize,
+) -> Result<Algorithm, Reason> {
+    let is_native = settings.successive == Successive::Native;
+    may_be_ours(facts, settings, is_native)?;
+    let memory = bytes.saturating_mul(2).saturating_mul(facts.processes) as u64;
+    if memory > RELAYED_MEMORY.min(settings.scratch_max) {
+        return Ok(Algorithm::Trees);
+    }
+    let are_many = facts.processes > 2 && steps / COMPARED_STEPS >= facts.processes;
+    Ok(match settings.successive {
+        Successive::Relay => Algorithm::Relay,
+        Successive::Auto if are_many && bytes <= RELAYED_VALUE => Algorithm::Measured,
+        _ => Algorithm::Trees,
+    })
+}
+
+/// Whether, after some steps by trees, some are tried by relay; to be agreed on by all processes.
+/// Where storing takes long, it is better spread over all steps, as trees do. And callbacks that wait
+/// for those of other processes, as a relay's must not, take longer than a message.
+pub fn tries_relay(by_trees: Duration, in_callbacks: Duration) -> bool {
+    CALLBACKS_SHARE * in_callbacks <= by_trees
+}
+
+/// The faster of two ways, by which as many steps took so long; to be agreed on by all processes.
+pub fn faster_way(by_trees: Duration, by_relay: Duration) -> Algorithm {
+    if by_relay < by_trees {
+        Algorithm::Relay
+    } else {
+        Algorithm::Trees
+    }
+}
+
+/// How operands that grow are exchanged. How long they are is not known before: each process knows of
+/// its own only. Algorithm 2 sends the least, and combines the least (three times all elements at
+/// most, Algorithm 0 log2 p times), in as few rounds as any.
+///
+/// Between nodes long messages go in steps, which keeps neighbours in step. On one node, where messages
+/// cost more than that gains, they are as long as MPI counts.
+///
+/// # Errors
+/// The reason to run Algorithm 0, by MPI's allgather.
+pub fn growing(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
+    may_be_ours(facts, settings, settings.merging == Merging::Allgather)?;
+    let segment = if settings.force || facts.nodes > 1 {
+        settings.segment
+    } else {
+        MESSAGE_MAX
+    };
+    let segment = usize::try_from(segment).unwrap_or(usize::MAX);
+    Ok(match settings.merging {
+        Merging::Dissemination => Algorithm::Dissemination { segment },
+        _ => Algorithm::Growing { segment },
+    })
+}
+
+fn may_be_ours(facts: &Facts, settings: &Settings, is_native: bool) -> Result<(), Reason> {
+    if facts.processes <= 1 {
+        Err(Reason::OneProcess)
+    } else if settings.disable {
+        Err(Reason::Disabled)
+    } else if is_native {
+        Err(Reason::Chosen)
+    } else {
+        Ok(())
+    }
+}

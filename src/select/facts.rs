@@ -1,0 +1,154 @@
+//! What is known of a call, identically on every rank; and why a call goes native.
+
+use super::Operation;
+
+/// What a choice depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// The operation that the program called.
+    pub operation: Operation,
+    /// m: the bytes of the whole problem. Broadcast, reduction and allreduce: the message; the
+    /// others: the sum over the ranks.
+    pub bytes: u64,
+    /// The largest part of it that belongs to one rank.
+    pub largest: u64,
+    /// The most blocks that this can be cut into: one a byte, or one an element where they are
+    /// combined.
+    pub units: u64,
+    /// In which order operands may be combined.
+    pub order: Order,
+    /// p: the processes of the communicator; of an inter-communicator, those of both groups, or the
+    /// root and the other group.
+    pub processes: usize,
+    /// The processes of the smaller group of an inter-communicator (of a broadcast, of the root's,
+    /// which is 1); else 0. There `bytes` are those of the group that has more, and `largest` is the
+    /// largest contribution of all.
+    pub smaller_group: usize,
+    /// The nodes (shared-memory domains) on which they are.
+    pub nodes: usize,
+    /// A broadcast: whether its root is the next owner after the root of the broadcast before.
+    pub follows: bool,
+}
+
+/// In which order operands may be combined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// In any: not even the last bit of the result depends on it.
+    Any,
+    /// In any.
+    Commutative,
+    /// In that of the ranks.
+    Ranks,
+}
+
+impl Facts {
+    /// A call on `processes` processes of as many nodes, of which nothing else is known.
+    pub fn new(operation: Operation, processes: usize) -> Facts {
+        Facts {
+            operation,
+            bytes: 0,
+            largest: 0,
+            units: u64::MAX,
+            order: Order::Commutative,
+            processes,
+            smaller_group: 0,
+            nodes: processes,
+            follows: false,
+        }
+    }
+
+    /// q = ceil(log2 p): the rounds that one block needs to reach every process.
+    pub(super) fn phases(&self) -> u32 {
+        usize::BITS - self.processes.saturating_sub(1).leading_zeros()
+    }
+
+    /// The most processes that share one node, if they are spread evenly.
+    pub(super) fn processes_per_node(&self) -> usize {
+        self.processes.div_ceil(self.nodes.max(1))
+    }
+}
+
+/// Why a call went to the MPI library's own collective.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Reason {
+    /// `CIRCULANT_DISABLE=1`.
+    Disabled,
+    /// The operation's variable says `native`.
+    Chosen,
+    /// The communicator has one process.
+    OneProcess,
+    /// The communicator is an inter-communicator.
+    InterCommunicator,
+    /// The communicator has processes of another job, which may be without circulant.
+    OtherJob,
+    /// The message is smaller than `CIRCULANT_MIN_BYTES`.
+    Small,
+    /// All processes share one node.
+    OneNode,
+    /// The cost model predicts the native collective to be faster.
+    CostModel,
+    /// The operator is not commutative, and no algorithm for the operation keeps the order of ranks.
+    NotCommutative,
+    /// The call needs more scratch than `CIRCULANT_SCRATCH_MAX`.
+    Scratch,
+    /// The private communicator could not be made.
+    NoCommunicator,
+    /// Memory could not be allocated.
+    Memory,
+    /// The arguments are invalid or unusual, and are left to the MPI library to judge.
+    Arguments,
+    /// There is nothing to transfer.
+    Empty,
+    /// The program has called `MPI_Pcontrol(0)`.
+    SwitchedOff,
+    /// A buffer is in the memory of a device.
+    DeviceMemory,
+}
+
+impl Reason {
+    /// How many reasons there are: the length of a table with one entry per reason.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Every reason, in the order of the discriminants.
+    pub const ALL: [Reason; 16] = [
+        Reason::Disabled,
+        Reason::Chosen,
+        Reason::OneProcess,
+        Reason::InterCommunicator,
+        Reason::OtherJob,
+        Reason::Small,
+        Reason::OneNode,
+        Reason::CostModel,
+        Reason::NotCommutative,
+        Reason::Scratch,
+        Reason::NoCommunicator,
+        Reason::Memory,
+        Reason::Arguments,
+        Reason::Empty,
+        Reason::SwitchedOff,
+        Reason::DeviceMemory,
+    ];
+
+    /// The name in reports and trace lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Disabled => "disabled",
+            Reason::Chosen => "chosen",
+            Reason::OneProcess => "one_process",
+            Reason::InterCommunicator => "inter_communicator",
+            Reason::OtherJob => "other_job",
+            Reason::Small => "small",
+            Reason::OneNode => "one_node",
+            Reason::CostModel => "cost_model",
+            Reason::NotCommutative => "not_commutative",
+            Reason::Scratch => "scratch",
+            Reason::NoCommunicator => "no_communicator",
+            Reason::Memory => "memory",
+            Reason::Arguments => "arguments",
+            Reason::Empty => "empty",
+            Reason::SwitchedOff => "switched_off",
+            Reason::DeviceMemory => "device_memory",
+        }
+    }
+}

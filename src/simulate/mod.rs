@@ -1,0 +1,478 @@
+//! A transport with p processes in memory: it runs the real engine on the real plans in one thread,
+//! checks every result against a serial computation, and counts what each process did.
+//!
+//! It is as unkind as MPI allows. A message is read from its sender's memory when its receiver waits
+//! for it, or (where [`Conditions::seed`] says so) as soon as it was sent and asked for, whichever is
+//! worse. A send is unfinished until then. Memory that is to be received into holds garbage. A
+//! receive that is never matched is a deadlock, which is reported. So a block that is overwritten too
+//! early, a round that runs ahead of its data and a block that is counted twice all show as wrong
+//! results.
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod intergroup;
+mod network;
+
+pub use call::{Conditions, Executed, Memory, NOTHING, Operator, execute, in_order, sum};
+pub use intergroup::{Intergroup, simulate_intergroup};
+
+use std::sync::Arc;
+
+use crate::engine::Pacing;
+use crate::schedule::Rule;
+use crate::stage::{Stages, consecutive};
+use crate::team::{Graph, Ranks, Team};
+
+/// Which collective is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// One message from `root` to all.
+    Broadcast {
+        /// The process that has the message.
+        root: usize,
+    },
+    /// One message combined at `root`.
+    Reduction {
+        /// The process that gets the result.
+        root: usize,
+    },
+    /// Message j from process j to all, for all j.
+    AllBroadcast,
+    /// Message j combined at process j, for all j.
+    AllReduction,
+    /// As [`AllBroadcast`](Collective::AllBroadcast), in one block.
+    Allgather(Rule),
+    /// As [`AllReduction`](Collective::AllReduction), in one block.
+    ReduceScatter(Rule),
+    /// All messages combined at all processes.
+    Allreduce(Rule),
+    /// As [`ReduceScatter`](Collective::ReduceScatter), by an operator that is not commutative.
+    ReduceScatterInOrder,
+    /// As [`Allreduce`](Collective::Allreduce), by an operator that is not commutative.
+    AllreduceInOrder,
+    /// One message combined at all processes.
+    Census,
+    /// Message e from each process to the e-th after it.
+    AllToAll(Rule),
+    /// Message j from process j to the root, for all j.
+    Gather(usize, Rule),
+    /// Message j from the root to process j, for all j.
+    Scatter(usize, Rule),
+}
+
+/// A problem to simulate.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The collective.
+    pub collective: Collective,
+    /// p.
+    pub processes: usize,
+    /// n.
+    pub blocks: usize,
+    /// Units of each message: one entry, or p.
+    pub lengths: Vec<usize>,
+    /// Units of a step of the algorithms with one block; all at once if none.
+    pub segment: Option<usize>,
+    /// Reductions: the input is in the result buffer.
+    pub in_place: bool,
+    /// How far rounds may overlap.
+    pub pacing: Pacing,
+}
+
+/// What one process did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rounds of the plan.
+    pub rounds: usize,
+    /// Messages sent.
+    pub messages_sent: usize,
+    /// Those of them that were sent in synchronous mode.
+    pub synchronous: usize,
+    /// Messages received.
+    pub messages_received: usize,
+    /// Units sent.
+    pub sent: usize,
+    /// Units received.
+    pub received: usize,
+    /// Units combined.
+    pub reduced: usize,
+    /// Units copied in local memory.
+    pub copied: usize,
+}
+
+impl Counts {
+    /// What was done in one stage and in another.
+    #[must_use]
+    pub fn and(self, more: Counts) -> Counts {
+        Counts {
+            rounds: self.rounds + more.rounds,
+            messages_sent: self.messages_sent + more.messages_sent,
+            synchronous: self.synchronous + more.synchronous,
+            messages_received: self.messages_received + more.messages_received,
+            sent: self.sent + more.sent,
+            received: self.received + more.received,
+            reduced: self.reduced + more.reduced,
+            copied: self.copied + more.copied,
+        }
+    }
+}
+
+/// Why a simulation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No process can go on; the first one that waits.
+    Deadlock {
+        /// A process that waits.
+        rank: usize,
+    },
+    /// A unit of a result is not what a serial computation gives.
+    Wrong {
+        /// The process that has it.
+        rank: usize,
+        /// The message.
+        message: usize,
+        /// The unit.
+        unit: usize,
+    },
+    /// Sender and receiver disagree about the length of a message.
+    Length {
+        /// The receiver.
+        rank: usize,
+        /// Units sent.
+        sent: usize,
+        /// Units expected.
+        expected: usize,
+    },
+    /// Messages were sent that nobody received.
+    Unreceived,
+    /// A header was put in front of memory that there is none of.
+    Unreserved {
+        /// The sender.
+        rank: usize,
+    },
+}
+
+/// Runs `problem` on all its processes; what each of them did, or what went wrong.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
+    let graph = Arc::new(Graph::new(problem.processes, problem.collective.rule()));
+    let stages = (0..problem.processes).map(|rank| {
+        let team = Team::new(graph.clone(), Ranks::ALL, rank);
+        problem.stages(&team)
+    });
+    let memories = (0..problem.processes).map(|rank| problem.memory(rank));
+    let conditions = Conditions {
+        pacing: problem.pacing,
+        operator: problem.operator(),
+        seed: None,
+    };
+    let executed = execute(memories.collect(), vec![stages.collect()], conditions)?;
+    for (rank, memory) in executed.memories.iter().enumerate() {
+        problem.check(rank, memory)?;
+    }
+    Ok(executed.counts)
+}
+
+/// What `rank` contributes to `unit` of `message`: distinct for each of them.
+pub fn contribution(rank: usize, message: usize, unit: usize) -> u64 {
+    let mut x = (rank as u64) << 42 ^ (message as u64) << 21 ^ unit as u64;
+    for _ in 0..2 {
+        x = (x ^ x >> 31)
+            .wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    x ^ x >> 29
+}
+
+impl Collective {
+    /// The skips of the algorithms with one block.
+    fn rule(self) -> Rule {
+        match self {
+            Collective::Allgather(rule)
+            | Collective::ReduceScatter(rule)
+            | Collective::Allreduce(rule)
+            | Collective::AllToAll(rule)
+            | Collective::Gather(_, rule)
+            | Collective::Scatter(_, rule) => rule,
+            _ => Rule::default(),
+        }
+    }
+}
+
+impl Problem {
+    /// The stages of one process.
+    fn stages(&self, team: &Team) -> Stages {
+        let (n, segment) = (self.blocks, self.segment.unwrap_or(usize::MAX));
+        let all = 0..self.lengths.iter().sum();
+        let parts = || consecutive(self.lengths.iter().copied());
+        let (each, in_place) = (self.lengths.first().copied().unwrap_or(0), self.in_place);
+        let mut stages = Stages::default();
+        match self.collective {
+            Collective::Broadcast { root } => stages.broadcast(team, root, n, all),
+            Collective::Reduction { root } => stages.reduction(team, root, n, all, in_place),
+            Collective::AllBroadcast => stages.pipelined_allgather(team, parts(), n),
+            Collective::AllReduction => {
+                stages.pipelined_reduce_scatter(team, parts(), n, in_place);
+            }
+            Collective::Allgather(_) => stages.allgather(team, parts(), segment),
+            Collective::ReduceScatter(_) => {
+                stages.reduce_scatter(team, parts(), segment, in_place);
+            }
+            // Messages of any lengths, where the library's allreduce cuts its data evenly.
+            Collective::Allreduce(_) => {
+                stages.reduce_scatter(team, parts(), segment, in_place);
+                stages.allgather(team, parts(), segment);
+            }
+            Collective::ReduceScatterInOrder => {
+                stages.ordered_reduce_scatter(team, parts(), segment, in_place);
+            }
+            Collective::AllreduceInOrder => {
+                stages.ordered_reduce_scatter(team, parts(), segment, in_place);
+                stages.allgather(team, parts(), segment);
+            }
+            Collective::Census => stages.census(team, all),
+            Collective::AllToAll(_) => stages.all_to_all(team, each),
+            Collective::Gather(root, _) => stages.gather(team, root, each),
+            Collective::Scatter(root, _) => stages.scatter(team, root, each),
+        }
+        stages
+    }
+
+    fn operator(&self) -> Operator {
+        match self.collective {
+            Collective::ReduceScatterInOrder | Collective::AllreduceInOrder => in_order,
+            _ => sum,
+        }
+    }
+
+    /// Whether processes contribute to a result, rather than hold a part of it.
+    fn combines(&self) -> bool {
+        matches!(
+            self.collective,
+            Collective::Reduction { .. }
+                | Collective::AllReduction
+                | Collective::ReduceScatter(_)
+                | Collective::Allreduce(_)
+                | Collective::ReduceScatterInOrder
+                | Collective::AllreduceInOrder
+                | Collective::Census
+        )
+    }
+
+    /// What `rank` has of a unit of a result at the start.
+    fn held(&self, rank: usize, message: usize, unit: usize) -> Option<u64> {
+        let own = match self.collective {
+            Collective::Broadcast { root } | Collective::Scatter(root, _) => rank == root,
+            Collective::AllBroadcast | Collective::Allgather(_) | Collective::Gather(..) => {
+                message == rank
+            }
+            Collective::AllToAll(_) => {
+                let target = (rank + message) % self.processes;
+                return Some(contribution(rank, target, unit));
+            }
+            _ => false,
+        };
+        own.then(|| contribution(rank, message, unit))
+    }
+
+    /// What a serial computation gives for a unit of a result at `rank`, if it belongs there.
+    fn expected(&self, rank: usize, message: usize, unit: usize) -> Option<u64> {
+        let combined = || {
+            let contributions = (0..self.processes).map(|rank| contribution(rank, message, unit));
+            contributions.reduce(self.operator())
+        };
+        match self.collective {
+            Collective::Broadcast { root } => Some(contribution(root, message, unit)),
+            Collective::AllBroadcast | Collective::Allgather(_) => {
+                Some(contribution(message, message, unit))
+            }
+            Collective::Reduction { root } if root != rank => None,
+            Collective::AllReduction
+            | Collective::ReduceScatter(_)
+            | Collective::ReduceScatterInOrder
+                if message != rank =>
+            {
+                None
+            }
+            Collective::Reduction { .. }
+            | Collective::AllReduction
+            | Collective::ReduceScatter(_)
+            | Collective::ReduceScatterInOrder
+            | Collective::Allreduce(_)
+            | Collective::AllreduceInOrder
+            | Collective::Census => combined(),
+            Collective::AllToAll(_) => {
+                let source = (rank + self.processes - message) % self.processes;
+                Some(contribution(source, rank, unit))
+            }
+            Collective::Gather(root, _) => {
+                (rank == root).then(|| contribution(message, message, unit))
+            }
+            Collective::Scatter(root, _) => {
+                (rank == message).then(|| contribution(root, message, unit))
+            }
+        }
+    }
+
+    /// Every unit of every message, and where it is in the result of `rank`.
+    fn units(&self, rank: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let mut stages = Stages::default();
+        let messages = match self.collective {
+            Collective::Gather(root, rule) | Collective::Scatter(root, rule) => {
+                stages.gather(
+                    &Team::whole(self.processes, rank, rule),
+                    root,
+                    self.lengths[0],
+                );
+                stages.as_slice()[0].view.messages.clone()
+            }
+            _ => consecutive(self.lengths.iter().copied()).collect(),
+        };
+        let messages = messages.into_iter().enumerate();
+        messages.flat_map(|(message, span)| {
+            (0..span.length).map(move |unit| (message, unit, span.result + unit))
+        })
+    }
+
+    fn memory(&self, rank: usize) -> Memory {
+        let length = self.lengths.iter().sum();
+        let mut memory = Memory::new(length);
+        for (message, unit, place) in self.units(rank) {
+            // Messages of a gather and a scatter that are never here share a place with another.
+            if let Some(held) = self.held(rank, message, unit) {
+                memory.result[place] = held;
+            }
+            if self.combines() {
+                let own = contribution(rank, message, unit);
+                let places = if self.in_place {
+                    &mut memory.result
+                } else {
+                    &mut memory.input
+                };
+                places[place] = own;
+            }
+        }
+        memory
+    }
+
+    /// Compares the result of `rank` with a serial computation.
+    fn check(&self, rank: usize, memory: &Memory) -> Result<(), Failure> {
+        for (message, unit, place) in self.units(rank) {
+            let expected = self.expected(rank, message, unit);
+            if expected.is_some_and(|expected| expected != memory.result[place]) {
+                return Err(Failure::Wrong {
+                    rank,
+                    message,
+                    unit,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A check that cannot fail is none: plans with a defect, and what is found.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Synchronous;
+    use crate::plan::{AnyPlan, Plan, Round, Shape};
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Defect {
+        None,
+        /// Sends nothing.
+        Mute,
+        /// Sends another block than it should.
+        Mistaken,
+        /// Cuts the message into fewer blocks.
+        Coarse,
+        /// Is in a call of its own.
+        Alone,
+    }
+
+    /// A plan with a defect.
+    struct Defective(Box<dyn Plan>, Defect);
+
+    impl Plan for Defective {
+        fn shape(&self) -> Shape {
+            self.0.shape()
+        }
+
+        fn fill(&self, index: usize, round: &mut Round) {
+            self.0.fill(index, round);
+            match self.1 {
+                Defect::None | Defect::Coarse | Defect::Alone => (),
+                Defect::Mute => round.sends.clear(),
+                Defect::Mistaken => {
+                    for outgoing in &mut round.sends {
+                        outgoing.block.index = (outgoing.block.index + 1) % outgoing.block.of;
+                    }
+                }
+            }
+        }
+
+        fn width(&self, index: usize) -> usize {
+            self.0.width(index)
+        }
+    }
+
+    /// A broadcast in which process 0, the root, has a defect.
+    fn outcome(defect: Defect) -> Result<Vec<Counts>, Failure> {
+        let problem = Problem {
+            collective: Collective::Broadcast { root: 0 },
+            processes: 5,
+            blocks: 3,
+            lengths: vec![9],
+            segment: None,
+            in_place: false,
+            pacing: Pacing {
+                window: 4,
+                sends: 2,
+                synchronous: Synchronous::Unpaced,
+            },
+        };
+        let mut calls = vec![Vec::new(), Vec::new()];
+        for rank in 0..5 {
+            let defect = if rank == 0 { defect } else { Defect::None };
+            let problem = Problem {
+                blocks: if defect == Defect::Coarse { 2 } else { 3 },
+                ..problem.clone()
+            };
+            let mut stages = problem.stages(&Team::whole(5, rank, Rule::default()));
+            stages.replace_plan(0, |plan| {
+                AnyPlan::Other(Box::new(Defective(Box::new(plan), defect)))
+            });
+            let is_alone = defect == Defect::Alone;
+            calls[usize::from(is_alone)].push(stages);
+            calls[usize::from(!is_alone)].push(Stages::default());
+        }
+        let memories = (0..5).map(|rank| problem.memory(rank));
+        let conditions = Conditions {
+            pacing: problem.pacing,
+            operator: sum,
+            seed: None,
+        };
+        let executed = execute(memories.collect(), calls, conditions)?;
+        for (rank, memory) in executed.memories.iter().enumerate() {
+            problem.check(rank, memory)?;
+        }
+        Ok(executed.counts)
+    }
+
+    #[test]
+    fn defects_are_found() {
+        assert!(outcome(Defect::None).is_ok());
+        for mute in [Defect::Mute, Defect::Alone] {
+            let deadlock = matches!(outcome(mute), Err(Failure::Deadlock { .. }));
+            assert!(deadlock, "{:?}", outcome(mute));
+        }
+        let wrong = matches!(outcome(Defect::Mistaken), Err(Failure::Wrong { .. }));
+        assert!(wrong, "{:?}", outcome(Defect::Mistaken));
+        let length = matches!(outcome(Defect::Coarse), Err(Failure::Length { .. }));
+        assert!(length, "{:?}", outcome(Defect::Coarse));
+    }
+}

@@ -1,0 +1,191 @@
+//! Stages: an algorithm is a list of plans, each on a team and on a view of the data.
+//!
+//! A plan moves and combines numbered messages. A [`View`] says where these are: each message is a
+//! stretch of the input, and a stretch of the result. The stages of a call run one after the other,
+//! and each finds its input where the one before has left it.
+//!
+//! | file | stages |
+//! | --- | --- |
+//! | `rooted` | broadcast, reduction, gather, scatter |
+//! | `gathered` | allgather, reduce-scatter, allreduce, all-to-all |
+//! | `between_groups` | allgather on an inter-communicator |
+
+#![forbid(unsafe_code)]
+
+mod between_groups;
+mod gathered;
+mod rooted;
+
+pub use between_groups::Groups;
+
+use std::ops::Range;
+
+use crate::plan::{AnyPlan, Block, Plan, block_range};
+use crate::team::Team;
+use crate::transport::{Place, Space};
+
+/// Where one message is, in units: bytes of packed data where blocks are stored, elements where they
+/// are combined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Where it starts in the input.
+    pub input: usize,
+    /// Where it starts in the result.
+    pub result: usize,
+    /// Its units, the same on every process.
+    pub length: usize,
+}
+
+impl Span {
+    /// The same stretch of input and result.
+    pub fn at(range: Range<usize>) -> Span {
+        Span {
+            input: range.start,
+            result: range.start,
+            length: range.len(),
+        }
+    }
+}
+
+/// `range`, cut evenly into `parts` messages.
+pub fn even(range: Range<usize>, parts: usize) -> impl Iterator<Item = Span> {
+    (0..parts).map(move |index| {
+        let part = block_range(range.len(), parts, index);
+        Span::at(range.start + part.start..range.start + part.end)
+    })
+}
+
+/// Messages of `lengths` units, one after the other.
+pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> impl Iterator<Item = Span> {
+    let mut end = 0;
+    lengths.into_iter().map(move |length| {
+        end += length;
+        Span::at(end - length..end)
+    })
+}
+
+/// Where the messages of a plan are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The messages.
+    pub messages: Vec<Span>,
+    /// Whether the input is where the result goes.
+    pub in_place: bool,
+}
+
+impl View {
+    /// Where a block is in the input.
+    pub fn input(&self, block: Block) -> Place {
+        let span = self.messages[block.message];
+        let space = if self.in_place {
+            Space::Result
+        } else {
+            Space::Input
+        };
+        Place {
+            space,
+            offset: span.input + block.range(span.length).start,
+        }
+    }
+
+    /// Where a block is in the result.
+    pub fn result(&self, block: Block) -> Place {
+        let span = self.messages[block.message];
+        Place {
+            space: Space::Result,
+            offset: span.result + block.range(span.length).start,
+        }
+    }
+
+    /// The units of a block.
+    pub fn units(&self, block: Block) -> usize {
+        block.range(self.messages[block.message].length).len()
+    }
+
+    /// The units of each message.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.messages.iter().map(|span| span.length)
+    }
+
+    /// The units of the longest message.
+    pub fn longest(&self) -> usize {
+        self.lengths().max().unwrap_or(0)
+    }
+}
+
+/// One plan of a call.
+pub struct Stage {
+    /// The rounds.
+    pub plan: AnyPlan,
+    /// Which ranks its processes are.
+    pub team: Team,
+    /// Where its messages are.
+    pub view: View,
+}
+
+/// The stages of a call. The list keeps its memory, so that one that is filled again and again
+/// allocates nothing.
+#[derive(Default)]
+pub struct Stages {
+    stages: Vec<Stage>,
+    used: usize,
+}
+
+impl Stages {
+    /// Forgets the stages.
+    pub fn clear(&mut self) {
+        for stage in &mut self.stages[..self.used] {
+            stage.plan = AnyPlan::Nothing;
+        }
+        self.used = 0;
+    }
+
+    /// Appends a stage on `team` with these messages, and a plan made from its view.
+    pub fn add<P: Into<AnyPlan>>(
+        &mut self,
+        team: &Team,
+        in_place: bool,
+        messages: impl IntoIterator<Item = Span>,
+        plan: impl FnOnce(&View) -> P,
+    ) {
+        if self.used == self.stages.len() {
+            self.stages.push(Stage {
+                plan: AnyPlan::Nothing,
+                team: team.clone(),
+                view: View::default(),
+            });
+        }
+        let stage = &mut self.stages[self.used];
+        self.used += 1;
+        stage.team.clone_from(team);
+        stage.view.in_place = in_place;
+        stage.view.messages.clear();
+        stage.view.messages.extend(messages);
+        stage.plan = plan(&stage.view).into();
+    }
+
+    /// Puts another plan in the place of that of stage `index`.
+    #[cfg(test)]
+    pub fn replace_plan(&mut self, index: usize, other: impl FnOnce(AnyPlan) -> AnyPlan) {
+        let plan = &mut self.stages[index].plan;
+        *plan = other(std::mem::replace(plan, AnyPlan::Nothing));
+    }
+
+    /// The stages, in order.
+    pub fn as_slice(&self) -> &[Stage] {
+        &self.stages[..self.used]
+    }
+
+    /// The rounds of all stages.
+    pub fn rounds(&self) -> usize {
+        let stages = self.as_slice().iter();
+        stages.map(|stage| stage.plan.shape().rounds).sum()
+    }
+
+    /// The most blocks of any message.
+    pub fn blocks(&self) -> usize {
+        let stages = self.as_slice().iter();
+        let blocks = stages.map(|stage| stage.plan.shape().blocks);
+        blocks.max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,118 @@
+//! Which rank is on which node.
+
+use std::collections::HashMap;
+
+/// The nodes of a communicator, numbered by their lowest ranks, and the ranks of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    /// By node: its ranks, ascending.
+    ranks: Vec<Vec<usize>>,
+    /// By rank: its node, and its place among the ranks of that node.
+    places: Vec<(usize, usize)>,
+}
+
+impl Nodes {
+    /// Ranks with the same key are on one node.
+    pub fn of_keys(keys: &[u64]) -> Nodes {
+        let mut known = HashMap::new();
+        let (mut ranks, mut places) = (Vec::<Vec<usize>>::new(), Vec::new());
+        for (rank, key) in keys.iter().enumerate() {
+            let node = *known.entry(key).or_insert(ranks.len());
+            if node == ranks.len() {
+                ranks.push(Vec::new());
+            }
+            places.push((node, ranks[node].len()));
+            ranks[node].push(rank);
+        }
+        Nodes { ranks, places }
+    }
+
+    /// Every `size >= 1` consecutive ranks are a node. The last one may have fewer.
+    pub fn of_size(processes: usize, size: usize) -> Nodes {
+        let keys: Vec<_> = (0..processes).map(|rank| (rank / size) as u64).collect();
+        Nodes::of_keys(&keys)
+    }
+
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The node of a rank.
+    pub fn node(&self, rank: usize) -> usize {
+        self.places[rank].0
+    }
+
+    /// The place of a rank among those of its node.
+    pub fn place(&self, rank: usize) -> usize {
+        self.places[rank].1
+    }
+
+    /// The ranks of a node, ascending.
+    pub fn ranks(&self, node: usize) -> &[usize] {
+        &self.ranks[node]
+    }
+
+    /// A lane: of each node the rank at `place`, if it has so many.
+    pub fn lane(&self, place: usize) -> Vec<usize> {
+        let ranks = self.ranks.iter();
+        ranks
+            .filter_map(|ranks| ranks.get(place).copied())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rank_is_where_its_key_says() {
+        let placements: [&[u64]; 6] = [
+            &[9],
+            &[5, 5, 5],
+            &[3, 1, 2],
+            &[7, 7, 4, 4, 7, 4, 9],
+            &[0, 1, 2, 0, 1, 2, 0, 1],
+            &[],
+        ];
+        for keys in placements {
+            let nodes = Nodes::of_keys(keys);
+            for (rank, key) in keys.iter().enumerate() {
+                let node = nodes.node(rank);
+                assert_eq!(nodes.ranks(node)[nodes.place(rank)], rank);
+                let same: Vec<_> = (0..keys.len())
+                    .filter(|&other| keys[other] == *key)
+                    .collect();
+                assert_eq!(nodes.ranks(node), same, "{keys:?}");
+            }
+            let firsts: Vec<_> = (0..nodes.count())
+                .map(|node| nodes.ranks(node)[0])
+                .collect();
+            assert!(
+                firsts.is_sorted(),
+                "nodes are numbered by their lowest ranks"
+            );
+        }
+    }
+
+    #[test]
+    fn lanes_have_a_rank_of_each_node_that_is_large_enough() {
+        let nodes = Nodes::of_keys(&[7, 7, 4, 4, 7, 4, 9]);
+        assert_eq!(nodes.lane(0), [0, 2, 6]);
+        assert_eq!(nodes.lane(1), [1, 3]);
+        assert_eq!(nodes.lane(2), [4, 5]);
+        assert!(nodes.lane(3).is_empty());
+    }
+
+    #[test]
+    fn nodes_of_a_size_are_consecutive() {
+        let nodes = Nodes::of_size(7, 3);
+        assert_eq!(nodes.count(), 3);
+        assert_eq!(
+            [0, 1, 2].map(|node| nodes.ranks(node).to_vec()),
+            [vec![0, 1, 2], vec![3, 4, 5], vec![6]]
+        );
+        assert_eq!(Nodes::of_size(4, 100).count(), 1);
+    }
+}

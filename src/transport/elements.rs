@@ -1,0 +1,147 @@
+//! Memory in units of elements, for blocks that are combined.
+//!
+//! Reductions cut at element boundaries, and combine elements of the program's own datatype with
+//! the program's own operator. So elements keep their layout also in scratch and on the way there,
+//! and the MPI library packs what has gaps.
+
+use std::ffi::c_int;
+
+use super::point_to_point::Memory;
+use super::{Place, Space};
+use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, Operator};
+
+/// The memory of a call that combines.
+pub struct Elements {
+    allocation: Allocation,
+    input: Array,
+    result: Array,
+    /// Scratch for the engine.
+    scratch: Array,
+    operator: Operator,
+    /// For copies of elements that have gaps.
+    packed: Vec<u8>,
+    communicator: Communicator,
+    /// Where the result goes at the end, if not where it is made.
+    target: Option<Array>,
+}
+
+/// Where the own copy of some elements is put, behind the engine's scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// There is none.
+    Nothing,
+    /// The input: it is copied there first.
+    Input,
+    /// The result, of so many elements: it is made there, and copied to its target at the end.
+    Result(usize),
+}
+
+impl Elements {
+    /// `input` is combined into `result` by `operator`; `scratch` elements for the engine, and what is
+    /// put aside, are in `allocation`. `packed` is kept for its memory.
+    ///
+    /// # Errors
+    /// MPI's, where the input is copied.
+    ///
+    /// # Panics
+    /// If they do not fit there.
+    pub fn new(
+        allocation: Allocation,
+        (input, result, operator): (Array, Array, Operator),
+        (scratch, aside): (usize, Aside),
+        packed: Vec<u8>,
+        communicator: Communicator,
+    ) -> Result<Elements, Error> {
+        let more = match aside {
+            Aside::Nothing => 0,
+            Aside::Input => input.count(),
+            Aside::Result(count) => count,
+        };
+        // SAFETY: the elements there are used as long as this memory, which owns the allocation.
+        let region = unsafe { allocation.region() };
+        let all = Array::inside(region, scratch + more, *input.datatype());
+        let apart = all.part(scratch..scratch + more);
+        let mut memory = Elements {
+            allocation,
+            input,
+            result,
+            scratch: all.part(0..scratch),
+            operator,
+            packed,
+            communicator,
+            target: None,
+        };
+        match aside {
+            Aside::Nothing => {}
+            Aside::Input => {
+                apart.copy_from(&input, &mut memory.packed, communicator)?;
+                memory.input = apart;
+            }
+            Aside::Result(_) => {
+                memory.target = Some(result);
+                memory.result = apart;
+            }
+        }
+        Ok(memory)
+    }
+
+    fn array(&self, place: Place, length: usize) -> Array {
+        let range = place.offset..place.offset + length;
+        match place.space {
+            Space::Input => self.input.part(range),
+            Space::Result => self.result.part(range),
+            Space::Scratch => self.scratch.part(range),
+        }
+    }
+
+    /// When the result has been made: copies it to its target.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        match self.target {
+            Some(target) => {
+                let made = self.result.part(0..target.count());
+                target.copy_from(&made, &mut self.packed, self.communicator)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Its memory, for another call.
+    pub fn into_parts(self) -> (Allocation, Vec<u8>) {
+        (self.allocation, self.packed)
+    }
+}
+
+impl Memory for Elements {
+    fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
+        self.array(place, length).typed()
+    }
+
+    fn unit(&self) -> usize {
+        self.input.datatype().size()
+    }
+
+    fn is_one_piece(&self, _place: Place, _length: usize) -> bool {
+        true
+    }
+
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
+        let (from, to) = (self.array(from, length), self.array(to, length));
+        to.copy_from(&from, &mut self.packed, self.communicator)
+    }
+
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error> {
+        let (from, into) = (self.array(from, length), self.array(into, length));
+        into.combine(self.operator, &from)
+    }
+
+    fn pack(&mut self, _place: Place, _length: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn unpack(&mut self, _place: Place, _length: usize) -> Result<(), Error> {
+        Ok(())
+    }
+}

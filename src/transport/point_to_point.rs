@@ -1,0 +1,332 @@
+//! The transport over the MPI library's point-to-point calls, on a private communicator.
+//!
+//! All messages of a call have one tag, and calls that are in progress at once have different ones.
+//! Within a call two processes exchange at most one message a round, and MPI keeps their order,
+//! whatever the mode of the sends.
+
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+use super::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
+use crate::mpi::{
+    Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, check,
+    ignored_status, int, native,
+};
+
+/// What a unit is, and where places are.
+pub trait Memory {
+    /// `length` units at `place`, as arguments for MPI. They are valid as long as the memory.
+    fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype);
+    /// Bytes of data in one unit.
+    fn unit(&self) -> usize;
+    /// See [`Transport::is_one_piece`].
+    fn is_one_piece(&self, place: Place, length: usize) -> bool;
+    /// See [`Transport::copy`].
+    ///
+    /// # Errors
+    /// MPI's.
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error>;
+    /// See [`Transport::combine`].
+    ///
+    /// # Errors
+    /// MPI's.
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error>;
+    /// See [`Transport::pack`].
+    ///
+    /// # Errors
+    /// MPI's.
+    fn pack(&mut self, place: Place, length: usize) -> Result<(), Error>;
+    /// See [`Transport::unpack`].
+    ///
+    /// # Errors
+    /// MPI's.
+    fn unpack(&mut self, place: Place, length: usize) -> Result<(), Error>;
+}
+
+/// Which lengths a message may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// That of its receive. Another is a [mismatch](Mismatch).
+    Exact,
+    /// That of its receive, or less.
+    AtMost,
+}
+
+/// A message was longer or shorter than this process expected, so processes disagree on the size of
+/// the data. All transfers have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch(pub Error);
+
+/// The most sends, and the most receives, that can be outstanding.
+pub const SLOTS: usize = 64;
+
+/// A transfer that was asked for in vain.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    Send(usize),
+    Receive(usize),
+}
+
+/// The transport of one call.
+pub struct PointToPoint<M> {
+    native: &'static Native,
+    communicator: Communicator,
+    tag: c_int,
+    lengths: Lengths,
+    /// Where places are.
+    pub memory: M,
+    sends: [MPI_Request; SLOTS],
+    receives: [MPI_Request; SLOTS],
+    /// The units that each receive is for.
+    expected: [c_int; SLOTS],
+    /// What the first message of another length is to be reported as.
+    mismatch: Option<Error>,
+    /// Whether it waits for what is not finished, rather than answer `Pending`.
+    waits: bool,
+    /// The transfer that `Pending` was answered for.
+    awaited: Option<Awaited>,
+}
+
+impl<M: Memory> PointToPoint<M> {
+    /// Over `communicator`, which returns errors, with messages of this tag.
+    pub fn new(communicator: Communicator, tag: usize, lengths: Lengths, memory: M) -> Self {
+        let native = native();
+        let none = [native.constants.request_null; SLOTS];
+        PointToPoint {
+            native,
+            communicator,
+            tag: int(tag),
+            lengths,
+            memory,
+            sends: none,
+            receives: none,
+            expected: [0; SLOTS],
+            mismatch: None,
+            waits: true,
+            awaited: None,
+        }
+    }
+
+    /// From now on it waits for what is not finished; or answers `Pending`.
+    pub fn set_waits(&mut self, waits: bool) {
+        self.waits = waits;
+    }
+
+    /// Whether every message so far was as long as expected.
+    ///
+    /// # Errors
+    /// If one was not.
+    pub fn check_lengths(&self) -> Result<(), Mismatch> {
+        self.mismatch.map_or(Ok(()), |error| Err(Mismatch(error)))
+    }
+
+    /// Gives up the receives that are outstanding: after an error, or where nobody sends. Sends cannot
+    /// be taken back. MPI keeps reading their memory, which must then not be used again.
+    pub fn give_up(&mut self) {
+        let functions = &self.native.functions;
+        let (null, status) = (self.native.constants.request_null, ignored_status());
+        for request in self.receives.iter_mut().filter(|request| **request != null) {
+            // SAFETY: an outstanding receive of this transport.
+            unsafe {
+                (functions.PMPI_Cancel)(request);
+                (functions.PMPI_Wait)(request, status);
+            }
+        }
+    }
+
+    /// Ends a transfer: its code and status, or none if it is not finished yet.
+    fn ended(&self, request: &mut MPI_Request) -> Option<(c_int, MPI_Status)> {
+        let functions = &self.native.functions;
+        let (mut status, mut flag) = (MaybeUninit::<MPI_Status>::zeroed(), 1);
+        let code = if self.waits {
+            // SAFETY: a transfer that this transport started; the status is written.
+            unsafe { (functions.PMPI_Wait)(request, status.as_mut_ptr()) }
+        } else {
+            // SAFETY: as above.
+            unsafe { (functions.PMPI_Test)(request, &mut flag, status.as_mut_ptr()) }
+        };
+        // SAFETY: all its fields are integers, which were zero.
+        (flag != 0).then(|| (code, unsafe { status.assume_init() }))
+    }
+
+    /// Looks whether a receive that has ended brought what it was for. If not, others are not left
+    /// waiting, but hear of it by messages that are too short.
+    fn compare(&mut self, slot: usize, code: c_int, status: &MPI_Status) -> Result<(), Error> {
+        if self.lengths == Lengths::AtMost {
+            return check(code);
+        }
+        let (functions, constants) = (&self.native.functions, &self.native.constants);
+        let too_long = Error(constants.err_truncate.0);
+        let mut received = 0;
+        let error = match check(code) {
+            Ok(()) => {
+                let (.., unit) = self.memory.stretch(Place::scratch(0), 0);
+                // SAFETY: the status of a receive that has ended, of these units.
+                check(unsafe { (functions.PMPI_Get_count)(status, unit, &mut received) })?;
+                (received != self.expected[slot]).then_some(too_long)
+            }
+            Err(error) if error.class() == too_long => Some(error),
+            Err(error) => return Err(error),
+        };
+        self.mismatch = self.mismatch.or(error);
+        Ok(())
+    }
+}
+
+impl<M: Memory> Transport for PointToPoint<M> {
+    type Error = Error;
+
+    fn is_one_piece(&self, place: Place, length: usize) -> bool {
+        self.memory.is_one_piece(place, length)
+    }
+
+    fn start_send(
+        &mut self,
+        slot: usize,
+        to: usize,
+        place: Place,
+        length: usize,
+        mode: SendMode,
+    ) -> Result<(), Error> {
+        let functions = &self.native.functions;
+        let (start, mut count, unit) = self.memory.stretch(place, length);
+        let (to, comm) = (int(to), self.communicator.handle());
+        if self.mismatch.is_some() {
+            count = 0;
+        }
+        let bytes = count as usize * self.memory.unit();
+        if mode == SendMode::Standard && bytes <= BLOCKING_MAX {
+            // Every process has posted the receive of a round before it sends, so this one waits at
+            // most for its receiver to come to the round, which waits for no later round of ours. (Of
+            // successive broadcasts, their executors say why that holds for steps.)
+            // SAFETY: `count` units are at `start`.
+            return check(unsafe {
+                (functions.PMPI_Send)(start.as_ptr(), count, unit, to, self.tag, comm)
+            });
+        }
+        let send = match mode {
+            SendMode::Standard => functions.PMPI_Isend,
+            SendMode::Synchronous => functions.PMPI_Issend,
+        };
+        let request = &mut self.sends[slot];
+        // SAFETY: `count` units are at `start`, and by the contract of this trait they stay there until
+        // the send is finished.
+        check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
+    }
+
+    fn start_receive(
+        &mut self,
+        slot: usize,
+        from: usize,
+        place: Place,
+        length: usize,
+    ) -> Result<(), Error> {
+        let (start, count, unit) = self.memory.stretch(place, length);
+        self.expected[slot] = count;
+        // SAFETY: `count` units fit at `start`, and by the contract of this trait nobody else uses
+        // them until the receive is finished.
+        check(unsafe {
+            (self.native.functions.PMPI_Irecv)(
+                start.as_ptr(),
+                count,
+                unit,
+                int(from),
+                self.tag,
+                self.communicator.handle(),
+                &mut self.receives[slot],
+            )
+        })
+    }
+
+    fn finish_send(&mut self, slot: usize) -> Result<Progress, Error> {
+        let mut request = self.sends[slot];
+        if request == self.native.constants.request_null {
+            return Ok(Progress::Ready);
+        }
+        let Some((code, _)) = self.ended(&mut request) else {
+            self.awaited = Some(Awaited::Send(slot));
+            return Ok(Progress::Pending);
+        };
+        self.sends[slot] = self.native.constants.request_null;
+        check(code)?;
+        Ok(Progress::Ready)
+    }
+
+    fn finish_receive(&mut self, slot: usize) -> Result<Progress, Error> {
+        let mut request = self.receives[slot];
+        if request == self.native.constants.request_null {
+            return Ok(Progress::Ready);
+        }
+        let Some((code, status)) = self.ended(&mut request) else {
+            self.awaited = Some(Awaited::Receive(slot));
+            return Ok(Progress::Pending);
+        };
+        self.receives[slot] = self.native.constants.request_null;
+        self.compare(slot, code, &status)?;
+        Ok(Progress::Ready)
+    }
+
+    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
+        self.memory.copy(from, to, length)
+    }
+
+    fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Error> {
+        self.memory.combine(from, into, length)
+    }
+
+    fn pack(&mut self, place: Place, length: usize) -> Result<(), Error> {
+        self.memory.pack(place, length)
+    }
+
+    fn unpack(&mut self, place: Place, length: usize) -> Result<(), Error> {
+        self.memory.unpack(place, length)
+    }
+}
+
+/// Waits until one of the transfers that `Pending` was answered for is finished.
+///
+/// # Errors
+/// MPI's, of that transfer.
+pub fn wait_for_one<'a, M: Memory + 'a>(
+    transports: impl Iterator<Item = &'a mut PointToPoint<M>>,
+) -> Result<(), Error> {
+    let mut awaited: Vec<_> = transports
+        .filter_map(|transport| transport.awaited.take().map(|awaited| (transport, awaited)))
+        .collect();
+    let mut requests: Vec<MPI_Request> = awaited
+        .iter()
+        .map(|(transport, awaited)| match *awaited {
+            Awaited::Send(slot) => transport.sends[slot],
+            Awaited::Receive(slot) => transport.receives[slot],
+        })
+        .collect();
+    let (native, mut index) = (native(), 0);
+    let mut status = MaybeUninit::<MPI_Status>::zeroed();
+    // SAFETY: outstanding transfers of these transports; writes an index and a status.
+    let code = unsafe {
+        (native.functions.PMPI_Waitany)(
+            int(requests.len()),
+            requests.as_mut_ptr(),
+            &mut index,
+            status.as_mut_ptr(),
+        )
+    };
+    let finished = usize::try_from(index)
+        .ok()
+        .and_then(|index| awaited.get_mut(index));
+    let Some((transport, awaited)) = finished else {
+        return check(code);
+    };
+    // SAFETY: all its fields are integers, which were zero.
+    let status = unsafe { status.assume_init() };
+    match *awaited {
+        Awaited::Send(slot) => {
+            transport.sends[slot] = native.constants.request_null;
+            check(code)
+        }
+        Awaited::Receive(slot) => {
+            transport.receives[slot] = native.constants.request_null;
+            transport.compare(slot, code, &status)
+        }
+    }
+}
