@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header lint setup clean help
+.PHONY: all library cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header lint setup clean help
 
 all: library cli
 
@@ -78,6 +78,9 @@ uninstall:
 test:
 	scripts/test
 
+test-all:
+	scripts/test --all
+
 demo:
 	scripts/demo
 
@@ -138,7 +141,8 @@ help:
 	@echo 'make install       to PREFIX (/usr/local), below DESTDIR if set; MPICC= as above'
 	@echo 'make uninstall     take that away again, for all MPIs'
 	@echo 'make demo          set-up, build, a real program under the library, native beside circulant'
-	@echo 'make test          set-up, build, all tests, on Open MPI, on MPICH and in the simulator'
+	@echo 'make test          set-up, build, tests, on Open MPI, on MPICH and in the simulator'
+	@echo 'make test-all      every number of processes, on all MPIs that can be had (hours)'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'

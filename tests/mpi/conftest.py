@@ -11,7 +11,38 @@ def pytest_addoption(parser):
     parser.addoption("--mpi", required=True, help="openmpi, mpich, intelmpi or mpiabi")
     parser.addoption("--mpirun", required=True, help="its launcher")
     parser.addoption("--build", required=True, help="the folder with what was built for it")
+    parser.addoption("--all", action="store_true", help="every number of processes, and every variant")
+    parser.addoption("--beside", action="store_true", help="another MPI is tested: what depends on the MPI")
     parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite and MPICH's as well")
+
+
+# Numbers of processes without --all. (The simulator has all plans on every number up to 200 and more.)
+FEW = {1, 2, 3, 5, 8, 11}
+# The same beside another MPI.
+FEWEST = {1, 2, 3, 5}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "any_mpi: does not depend on the MPI")
+    config.addinivalue_line("markers", "repeats: what another case of the same test has shown, at length")
+
+
+def is_left_out(item, counts, beside):
+    """Whether a test waits for --all: plans and settings are the same over every MPI."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    if item.get_closest_marker("repeats") or beside and item.get_closest_marker("any_mpi"):
+        return True
+    return values.get("processes", 1) not in counts
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--all"):
+        return
+    beside = config.getoption("--beside")
+    counts = FEWEST if beside else FEW
+    left_out = [item for item in items if is_left_out(item, counts, beside)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_report_header(config):

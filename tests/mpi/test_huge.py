@@ -16,7 +16,7 @@ def available_memory():
 
 
 @pytest.mark.xdist_group("huge")  # one at a time
-@pytest.mark.parametrize("program", ["huge", "huge_c"])
+@pytest.mark.parametrize("program", [pytest.param("huge", marks=pytest.mark.any_mpi), "huge_c"])
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if name not in STAGED])
 def test_huge(mpi, report, program, operation):
     """The large-count functions with counts beyond 2^31, too."""

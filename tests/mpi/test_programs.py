@@ -97,11 +97,15 @@ def cases():
             yield program, processes, "default"
 
 
-def grouped(program, processes, *rest):
+def grouped(program, processes, variant="default"):
     """One test case; those with the same native run go to the same worker."""
-    group = pytest.mark.xdist_group(f"{program}-{processes}")
-    name = "-".join(map(str, (program, processes, *rest)))
-    return pytest.param(program, processes, *rest, marks=group, id=name)
+    marks = [pytest.mark.xdist_group(f"{program}-{processes}")]
+    if variant not in ("default", "circulant"):
+        marks.append(pytest.mark.any_mpi)
+        if processes > 5:
+            marks.append(pytest.mark.repeats)
+    name = f"{program}-{processes}-{variant}"
+    return pytest.param(program, processes, variant, marks=marks, id=name)
 
 
 def counted(stdout):
@@ -168,14 +172,8 @@ def classes(run):
     return re.findall("^class .*", run.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "program, processes",
-    [
-        grouped(f"{program}_c", processes)
-        for program in OPERATIONS
-        for processes in LARGE_COUNT_PROCESSES
-    ],
-)
+@pytest.mark.parametrize("processes", LARGE_COUNT_PROCESSES)
+@pytest.mark.parametrize("program", [f"{program}_c" for program in OPERATIONS])
 def test_large_count_functions(mpi, native_run, report, program, processes):
     if not mpi.program(program).exists():
         pytest.skip("this MPI has no large-count functions")
@@ -333,6 +331,7 @@ def test_settings_are_the_jobs(mpi, native_run, report):
 PHASES = {"allreduce": 2, "alltoall": 1, "gather": 1, "scatter": 1}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("operation", NOT_PIPELINED)
 @pytest.mark.parametrize("skips, each", [("halving", 3), ("power2", 3), ("sqrt", 3), ("linear", 4)])
 def test_rounds_of_one_block(mpi, report, operation, skips, each):
@@ -348,6 +347,7 @@ def test_rounds_of_one_block(mpi, report, operation, skips, each):
     assert row["rounds"] == calls * each * PHASES[operation]
 
 
+@pytest.mark.any_mpi
 def test_small_allreduce_takes_fewer_rounds(mpi, report):
     """Of integers: 3 rounds for 5 processes. Others are summed block by block, or ranks would differ."""
     settings = {"FORCE": 1, "CENSUS_MAX": 1000}
@@ -357,6 +357,7 @@ def test_small_allreduce_takes_fewer_rounds(mpi, report):
     assert (row["calls"], row["rounds"]) == (30, 10 * 3 + 20 * 6)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("ints, segment, scratch", [(501, 400, 1250), (5001, 4000, 12500), (20481, 1600, 50000)])
 def test_allreduce_in_pieces(mpi, report, ints, segment, scratch):
     """Where scratch is short; pieces differ by an element, which may make a step hold one block more."""
@@ -367,6 +368,7 @@ def test_allreduce_in_pieces(mpi, report, ints, segment, scratch):
     assert run.all_outcomes() == {"allreduce": {"circulant": 6}}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("operation", [op for op in OPERATIONS if op not in NOT_PIPELINED])
 def test_rounds_and_blocks(mpi, report, operation):
     """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""

@@ -23,6 +23,7 @@ def sequence(mpi, report):
     return run
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize(
     "name, value, accepted",
     [
@@ -48,6 +49,7 @@ def test_unreadable_value(sequence, name, value, accepted):
     assert run.outcomes("bcast") == {"circulant": 1}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize(
     "name, nearest",
     [
@@ -69,6 +71,7 @@ def test_disable(sequence):
     assert run.all_outcomes() == {operation: {"disabled": 1} for operation in OPERATIONS}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operation_switched_off(sequence, operation):
     run = sequence({"FORCE": 1, operation.upper(): "native"}, *EACH_ONCE)
@@ -77,6 +80,7 @@ def test_operation_switched_off(sequence, operation):
     assert run.all_outcomes() == expected
 
 
+@pytest.mark.any_mpi
 def test_least_size(sequence):
     settings = {"MIN_BYTES": 1000, "BCAST": "circulant"}
     run = sequence(settings, "bcast:996x2", "bcast:1000x3", "reduce:996")
@@ -84,6 +88,7 @@ def test_least_size(sequence):
     assert run.outcomes("reduce") == {"small": 1}
 
 
+@pytest.mark.any_mpi
 def test_force_overrides_least_size(sequence):
     run = sequence({"MIN_BYTES": "1M", "FORCE": 1}, "bcast:4")
     assert run.outcomes("bcast") == {"circulant": 1}
@@ -122,6 +127,7 @@ def test_bytes_of_native_calls(sequence):
     assert [(row["reason"], row["bytes"]) for row in run.rows()] == [("small", 1992), ("small", 400)]
 
 
+@pytest.mark.any_mpi
 def test_trace(sequence):
     run = sequence({"FORCE": 1, "TRACE": 1}, "bcast:40000x3", "reduce:4")
     lines = run.stderr.splitlines()
@@ -131,6 +137,7 @@ def test_trace(sequence):
     assert re.search(r"reduce #1 4 B p=3 root=0 -> circulant n=1 ", lines[3])
 
 
+@pytest.mark.any_mpi
 def test_verbose(sequence):
     run = sequence({"FORCE": 1, "VERBOSE": 1, "BLOCKS": 7}, "bcast:40000")
     assert re.search(r"CIRCULANT_BLOCKS=7\b.*[Ee]nvironment", run.stderr), run.describe()
@@ -158,6 +165,7 @@ def test_report_on_stderr(sequence, report):
         assert len([line for line in lines if re.search(rf"\b{operation} +circulant\b", line)]) == 1
 
 
+@pytest.mark.any_mpi
 def test_report_of_every_process(sequence, tmp_path):
     sequence({"FORCE": 1, "REPORT": tmp_path / "rank-%r.json"}, "bcast:40000x4", processes=3)
     for rank in range(3):
@@ -166,6 +174,7 @@ def test_report_of_every_process(sequence, tmp_path):
         assert [row["calls"] for row in report["operations"]] == [4]
 
 
+@pytest.mark.any_mpi
 def test_unwritable_report(sequence, tmp_path):
     path = tmp_path / "missing" / "report.json"
     run = sequence({"FORCE": 1, "REPORT": path}, *EACH_ONCE)

@@ -50,6 +50,7 @@ def test_successive(mpi, report, processes, what):
     expect(mpi.preloaded(processes, command, report, timeout=300), processes, "circulant")
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variant(mpi, report, variant):
     settings, processes = VARIANTS[variant]
@@ -77,6 +78,7 @@ def by_relay(processes, *steps):
     return sum(n - 1 + max(distance.bit_count() for distance in range(processes)) for n in steps)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [3, 4, 5])
 def test_both_ways(mpi, report, processes):
     """By default both ways are taken for 2p steps each, and then that which was faster; few steps, large values and
@@ -118,7 +120,7 @@ def test_no_memory(mpi, report, processes, settings):
     checked(mpi.preloaded(processes, [mpi.program("successive"), "memory"], report, settings, timeout=300))
 
 
-@pytest.mark.parametrize("processes, steps", [(2, 200000), (3, 50000)])
+@pytest.mark.parametrize("processes, steps", [pytest.param(2, 200000, marks=pytest.mark.repeats), (3, 50000)])
 def test_many_steps(mpi, report, processes, steps):
     run = mpi.preloaded(processes, [mpi.program("successive"), "many", steps], report, timeout=300)
     expect(run, processes, "circulant")
@@ -132,6 +134,7 @@ def test_threads(mpi, report, processes):
     assert run.outcomes("successive_bcast")["circulant"] in (20, 40)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize(
     "processes, settings",
     [*((p, {}) for p in (2, 3, 4, 8, 9)), (5, {"FORCE": 1}), (8, {"FORCE": 1}), (3, {"PACING": "synchronous"})],
