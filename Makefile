@@ -14,7 +14,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header lint setup clean help
+.PHONY: all library cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
 
 all: library cli
 
@@ -126,6 +126,9 @@ intergroup-figures:
 header:
 	$(CARGO) test --no-default-features --features cli --test header -- --ignored
 
+settings:
+	$(CARGO) test --no-default-features --features cli --test settings -- --ignored
+
 lint:
 	scripts/lint
 
@@ -152,5 +155,6 @@ help:
 	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
 	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/intergroup-figures.md'
 	@echo 'make header        write include/circulant.h anew'
+	@echo 'make settings      write the tables of settings in docs/ anew'
 	@echo 'make setup         install what all this needs'
 	@echo 'make clean         remove everything that was built'

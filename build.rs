@@ -8,7 +8,8 @@
 //! would make it need libmpi at load time, in every process that it is preloaded into, so they are
 //! passed on by name and looked up at run time (`src/mpi/native.rs`).
 //!
-//! For the command-line program, compiles the paper's algorithms in C, which ours are timed against.
+//! For the command-line program, compiles the paper's algorithms in C, which ours are timed
+//! against.
 
 // A build script reports its errors by panicking; cargo shows them.
 #![allow(clippy::expect_used, clippy::panic)]
@@ -163,8 +164,8 @@ fn mpicc() -> std::ffi::OsString {
     env::var_os("MPICC").unwrap_or_else(|| "mpicc".into())
 }
 
-/// Makes the archive that `src/bin/circulant/transcription.rs` links with. cargo is told where it is,
-/// not to link with it: that would bring it into the library.
+/// Makes the archive that `src/bin/circulant/transcription.rs` links with. cargo is told where it
+/// is, not to link with it: that would bring it into the library.
 fn compile_transcription() {
     const SOURCE: &str = "src/bin/circulant/transcription.c";
     println!("cargo::rerun-if-changed={SOURCE}");

@@ -1,6 +1,8 @@
-//! Nanoseconds an element of the merge of two sorted sequences, beside a plain one with a branch an element.
+//! Nanoseconds an element of the merge of two sorted sequences, beside a plain one with a branch an
+//! element.
 //!
-//! Inputs are new in each repetition: a processor learns to guess the branches of one that it has seen.
+//! Inputs are new in each repetition: a processor learns to guess the branches of one that it has
+//! seen.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,7 +26,8 @@ fn plain<T: Number>(left: &[T], right: &[T], out: &mut [T]) {
 
 type Merge<T> = fn(&[T], &[T], &mut [T]);
 
-/// The least time of several repetitions, since others use the processor as well; in nanoseconds an element.
+/// The least time of several repetitions, since others use the processor as well; in nanoseconds an
+/// element.
 fn timed<T: Number>(merge: Merge<T>, (a, b): (usize, usize), number: impl Fn(u64) -> T) -> f64 {
     let mut state = 1u64;
     let mut input = |length| {

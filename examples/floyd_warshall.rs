@@ -5,8 +5,8 @@
 //! mpirun -n 4 target/release/examples/floyd_warshall examples/data/karate.mtx
 //! ```
 //!
-//! The same as `floyd_warshall.c`, from Rust: row k of the matrix of distances lives on the owner of step k, goes to
-//! all in step k, and each process improves its own rows by paths through k.
+//! The same as `floyd_warshall.c`, from Rust: row k of the matrix of distances lives on the owner
+//! of step k, goes to all in step k, and each process improves its own rows by paths through k.
 
 use std::error::Error;
 use std::ffi::{c_int, c_void};
@@ -38,7 +38,8 @@ fn successive_bcast<S: Steps>(
 ) -> Result<(), Box<dyn Error>> {
     let (n, count) = (c_int::try_from(n)?, c_int::try_from(length)?);
     let mut context = Context { steps, length };
-    // SAFETY: the callbacks get the context that they expect, and `count` doubles; all handles are MPI's own.
+    // SAFETY: the callbacks get the context that they expect, and `count` doubles; all handles are
+    // MPI's own.
     let code = unsafe {
         circulant_successive_bcast(
             n,

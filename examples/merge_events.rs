@@ -5,8 +5,9 @@
 //! mpirun -n 4 target/release/examples/merge_events
 //! ```
 //!
-//! Each process has seen events, ascending by time; some of the same time on several processes. What all
-//! get is one sequence of all events, in which those of the same time are in the order of processes.
+//! Each process has seen events, ascending by time; some of the same time on several processes.
+//! What all get is one sequence of all events, in which those of the same time are in the order of
+//! processes.
 
 use std::error::Error;
 use std::ffi::{c_int, c_void};
@@ -47,8 +48,8 @@ fn merge(own: &[Event], room: usize, comm: MPI_Comm) -> Result<Vec<Event>, Box<d
     let mut all = vec![Event::default(); room];
     let mut count = 0;
     let mut event: MPI_Datatype = byte();
-    // SAFETY: a datatype of the size of an event, which is freed at the end; the buffers are as long as
-    // is said.
+    // SAFETY: a datatype of the size of an event, which is freed at the end; the buffers are as
+    // long as is said.
     unsafe {
         check(MPI_Type_contiguous(
             c_int::try_from(size_of::<Event>())?,
@@ -86,7 +87,8 @@ fn world() -> MPI_Comm {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: MPI takes null for the arguments of the program; the others are integers that it writes.
+    // SAFETY: MPI takes null for the arguments of the program; the others are integers that it
+    // writes.
     unsafe {
         check(MPI_Init(ptr::null_mut(), ptr::null_mut()))?;
         check(MPI_Comm_rank(world(), &mut rank))?;

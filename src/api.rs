@@ -1,5 +1,5 @@
-//! circulant's own C functions, the only ones in `include/circulant.h`: here those that say what it is
-//! and has done; each operation that MPI does not have is in [`extensions`](crate::extensions).
+//! circulant's own C functions, the only ones in `include/circulant.h`: here those that say what it
+//! is and has done; each operation that MPI does not have is in [`extensions`](crate::extensions).
 
 pub use crate::extensions::growing::{
     circulant_allgather_merge, circulant_allreduce_v, circulant_combine, circulant_compare,
@@ -21,8 +21,8 @@ pub extern "C" fn circulant_version() -> *const c_char {
 
 /// How many calls of an operation this process has run as circulant so far. The operation is named
 /// as in reports: "bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block",
-/// "reduce_scatter", "allreduce", "alltoall", "gather", "scatter", "successive_bcast", "allgather_merge"
-/// or "allreduce_v"; any other name, or a null pointer, gives 0.
+/// "reduce_scatter", "allreduce", "alltoall", "gather", "scatter", "successive_bcast",
+/// "allgather_merge" or "allreduce_v"; any other name, or a null pointer, gives 0.
 ///
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.

@@ -21,7 +21,7 @@
 //! | [`pool`] | scratch, on lease to calls | no | forbidden |
 //! | [`select`] | settings; which algorithm runs a call, and with which parameters | no | forbidden |
 //! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
-//! | `mpi` | bindings of the MPI library, the only place that calls `PMPI_*` | yes | yes |
+//! | `mpi` | bindings of the MPI library | yes | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
 
 pub mod engine;

@@ -117,8 +117,8 @@ impl<M: Reserve> Pool<M> {
         }
     }
 
-    /// Whether so many bytes of data may be reserved where no call is in progress: the same answer on
-    /// all processes.
+    /// Whether so many bytes of data may be reserved where no call is in progress: the same answer
+    /// on all processes.
     pub fn allows(&self, data: usize) -> bool {
         data <= self.most
     }
@@ -202,8 +202,9 @@ impl<M: Reserve> Pool<M> {
         let slot = &mut self.slots[index];
         let mut memory = slot.memory.take().unwrap_or_default();
         if common > slot.agreed {
-            // Doubling, so that slowly growing messages do not agree every time; and enough for small
-            // messages, since processes that disagree on how much is sent would not agree together.
+            // Doubling, so that slowly growing messages do not agree every time; and enough for
+            // small messages, since processes that disagree on how much is sent would not agree
+            // together.
             let ahead = common.checked_next_power_of_two().unwrap_or(common);
             let ahead = ahead.max(LEAST);
             let target = ahead.min(most).max(common);

@@ -122,7 +122,8 @@ impl Counter {
     }
 }
 
-/// One [`Counter`] for each operation and outcome; and how often each operation ran by each algorithm.
+/// One [`Counter`] for each operation and outcome; and how often each operation ran by each
+/// algorithm.
 struct Counters {
     by_outcome: [[Counter; Outcome::COUNT]; Operation::COUNT],
     by_algorithm: [[AtomicU64; Algorithm::NAMES.len()]; Operation::COUNT],

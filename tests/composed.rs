@@ -9,8 +9,8 @@ use circulant::simulate::{Conditions, Memory, contribution, execute, sum};
 use circulant::stage::{Stages, even};
 use circulant::team::{Graph, Nodes, Ranks, Team};
 
-/// `length` units of process `rank`: reduce-scatter on its node, allreduce on its lane, allgather on
-/// its node.
+/// `length` units of process `rank`: reduce-scatter on its node, allreduce on its lane, allgather
+/// on its node.
 fn node_allreduce(nodes: &Nodes, rank: usize, length: usize, segment: usize) -> Stages {
     let team = |ranks: &[usize], place| {
         let graph = Graph::new(ranks.len(), Rule::Halving);

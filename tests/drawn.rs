@@ -1,5 +1,5 @@
-//! Calls that nobody thought of: teams, plans, stages, lengths, pacing and delivery are drawn, and the
-//! engine's results are compared with a serial computation of what each stage is for.
+//! Calls that nobody thought of: teams, plans, stages, lengths, pacing and delivery are drawn, and
+//! the engine's results are compared with a serial computation of what each stage is for.
 //!
 //! `PROPTEST_CASES=100000 cargo test --release ... --test drawn` draws more.
 
@@ -254,8 +254,8 @@ fn messages(stage: &DrawnStage, range: &Range<usize>, size: usize) -> Vec<Span> 
         .collect()
 }
 
-/// Appends a stage for every process of the team, and does serially what it is for; or leaves it out,
-/// where it has no meaning after those before it.
+/// Appends a stage for every process of the team, and does serially what it is for; or leaves it
+/// out, where it has no meaning after those before it.
 fn add(
     stage: &DrawnStage,
     call: &DrawnCall,

@@ -1,5 +1,5 @@
-//! MPI_Allgather(v) between two groups, in the simulator, against Theorems 1 and 3 of Kang, Träff et
-//! al.
+//! MPI_Allgather(v) between two groups, in the simulator, against Theorems 1 and 3 of Kang, Träff
+//! et al.
 
 #![allow(clippy::panic)] // That is how a test fails.
 
@@ -26,8 +26,9 @@ fn solve(lengths: [Vec<usize>; 2], division: Division, segment: usize) -> Vec<Co
     simulate_intergroup(&problem).unwrap_or_else(|failure| panic!("{problem:?}: {failure:?}"))
 }
 
-/// Every process receives the other group's data once. What it sends is, in the exchange, its block, and
-/// in the allgather the segments of others that follow its own; so neither passes the bound.
+/// Every process receives the other group's data once. What it sends is, in the exchange, its
+/// block, and in the allgather the segments of others that follow its own; so neither passes the
+/// bound.
 fn check(lengths: &[Vec<usize>; 2], counts: &[Counts], bound: usize) {
     let totals = [0, 1].map(|group| lengths[group].iter().sum::<usize>());
     for (process, count) in counts.iter().enumerate() {
@@ -57,8 +58,8 @@ fn equal_blocks_stay_within_theorem_1() {
             let counts = solve(lengths.clone(), Division::ByBlocks, usize::MAX);
             let smaller = if q <= p { b } else { a };
             let theorem = (p * a).max(q * b) + smaller;
-            // Where neither size divides the other, segments are not equal, which the paper leaves open:
-            // then each is at most as long as the longest, and the own block comes on top.
+            // Where neither size divides the other, segments are not equal, which the paper leaves
+            // open: then each is at most as long as the longest, and the own block comes on top.
             let longest = |from: usize, to: usize, each: usize| match from.div_ceil(to) {
                 1 => each.div_ceil(to / from),
                 blocks => blocks * each,
@@ -91,7 +92,8 @@ fn patterns(p: usize) -> [Vec<usize>; 6] {
     ]
 }
 
-/// Theorem 3: M + max k bytes (and its logarithm of small ones to agree on sizes, not simulated here).
+/// Theorem 3: M + max k bytes (and its logarithm of small ones to agree on sizes, not simulated
+/// here).
 #[test]
 fn irregular_blocks_stay_within_theorem_3() {
     for (p, q) in group_sizes().filter(|&(p, q)| p * q < 300) {

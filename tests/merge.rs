@@ -1,19 +1,22 @@
-//! Reductions whose operand grows, in the simulator: results, rounds, elements sent and memory, for p = 1
-//! to 300, against serial computations and the paper's bounds.
+//! Reductions whose operand grows, in the simulator, for p = 1 to 300. Results, rounds, elements
+//! sent and memory are compared with serial computations and the paper's bounds.
 
 #![allow(clippy::panic)] // That is how a test fails.
 
+#[path = "simulate/growing.rs"]
+mod simulate;
+
 use std::collections::BTreeSet;
 
-use circulant::extensions::growing::{
-    Grown, Limit, Pattern, Places, Rules, simulate_growing, simulate_pairwise,
-};
+use circulant::extensions::growing::{Limit, Places, Rules};
+
+use simulate::{Grown, Pattern, simulate_growing, simulate_pairwise};
 
 const PATTERNS: [Pattern; 2] = [Pattern::Dissemination, Pattern::Circulant];
 
 const TOO_LONG: i32 = -7;
 
-/// Knows where it comes from; only the key is compared.
+/// An element that knows where it comes from. Only the key is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Record {
     key: u64,
@@ -101,8 +104,8 @@ fn solve(pattern: Pattern, blocks: &[Vec<Record>], rules: Rules) -> Vec<Grown<Re
         .unwrap_or_else(|failure| panic!("{pattern:?} p={}: {failure:?}", blocks.len()))
 }
 
-/// Elements that Algorithm 1 sends beyond p - 1 blocks: below each 1 of p - 2^floor(log2 p) in binary, the
-/// number that its lower digits are.
+/// Blocks that Algorithm 1 sends beyond p - 1: for each 1 of p - 2^floor(log2 p) in binary, the
+/// number that its lower digits make.
 fn extra(processes: usize) -> usize {
     let digits = format!("{processes:b}");
     let digits: Vec<char> = digits.chars().skip(1).collect();
@@ -143,7 +146,7 @@ fn equal_blocks_keep_the_papers_bounds() {
     }
 }
 
-/// Of all kinds: equal and unequal ones, empty ones, all elements on one process.
+/// Lengths of all kinds: equal, unequal, empty, all elements on one process.
 fn lengths(p: usize) -> Vec<Vec<usize>> {
     let mut cases = vec![
         vec![0; p],
@@ -165,8 +168,8 @@ fn lengths(p: usize) -> Vec<Vec<usize>> {
     cases
 }
 
-/// What each process receives is then of the others' elements, each once, and for Algorithm 1 at most
-/// once more what is in the part.
+/// Each process receives each element of the others once. With Algorithm 1 it receives those of the
+/// part a second time at most.
 #[test]
 fn unequal_blocks_are_merged_stably() {
     for p in (1..=40).chain([63, 64, 65, 100, 129, 300]) {
@@ -274,7 +277,7 @@ fn too_small_a_capacity_is_no_failure() {
     }
 }
 
-/// Long messages in steps: as many of them as it takes, of no more than so many elements.
+/// Long messages go in steps of at most so many elements, and in no more steps than that takes.
 #[test]
 fn steps_are_no_failure() {
     for p in [2, 3, 5, 7, 8, 11, 16, 17, 31, 33] {
@@ -301,8 +304,8 @@ fn steps_are_no_failure() {
     }
 }
 
-/// Too many elements: every process finds so, and knows how many; and one that is as long as allowed is
-/// none too many.
+/// If there are too many elements, every process finds that, and knows how many. A result that is
+/// just as long as allowed is not too long.
 #[test]
 fn all_processes_know_that_a_merge_is_too_long() {
     for p in 2..=33 {
@@ -337,7 +340,8 @@ fn all_processes_know_that_a_merge_is_too_long() {
     }
 }
 
-/// An operator that fails somewhere: nobody waits for ever, and whoever has a result has the right one.
+/// If an operator fails somewhere, nobody waits for ever, and each result that a process has is
+/// right.
 #[test]
 fn an_operator_that_fails_ends_the_operation() {
     for p in 2..=40 {
@@ -372,8 +376,8 @@ fn an_operator_that_fails_ends_the_operation() {
     }
 }
 
-/// Algorithm 0: ceil(log2 k) combinations of all elements for k equal runs, the last of them into the result;
-/// memory for two copies besides.
+/// Algorithm 0 takes ceil(log2 k) combinations of all elements for k equal runs, the last of them
+/// into the result, and memory for two copies besides.
 #[test]
 fn runs_are_merged_in_pairs() {
     for p in 1..=300 {
@@ -395,7 +399,7 @@ fn runs_are_merged_in_pairs() {
     }
 }
 
-/// In the order of the runs, of any length; too many elements are too many.
+/// The order of runs of any length is kept. Too many elements are found.
 #[test]
 fn pairs_keep_the_order_of_runs() {
     for p in 1..=50 {

@@ -315,7 +315,8 @@ fn rules(p: usize) -> impl Iterator<Item = Rule> {
     Rule::ALL.into_iter().filter(is_chosen)
 }
 
-/// Theorem 1, of the paper on non-pipelined algorithms: q rounds, p - 1 blocks sent, received, reduced.
+/// Theorem 1, of the paper on non-pipelined algorithms: q rounds, p - 1 blocks sent, received,
+/// reduced.
 #[test]
 fn reduce_scatter_and_allgather_move_exactly_p_minus_1_blocks() {
     for p in 1..=300 {
@@ -366,8 +367,8 @@ fn allreduce_moves_exactly_twice_as_much() {
     }
 }
 
-/// Blocks of different sizes, empty ones among them: all that a process sends is what it combines or
-/// gathers for others.
+/// Blocks of different sizes, empty ones among them: all that a process sends is what it combines
+/// or gathers for others.
 #[test]
 fn irregular_blocks_are_no_failure() {
     for p in (1..=40).chain([63, 64, 65, 100]) {

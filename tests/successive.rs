@@ -1,15 +1,18 @@
-//! Successive broadcasts: owners and trees against the paper's definitions, the executor in the simulator
-//! under the paper's port model.
+//! Successive broadcasts: owners and trees are compared with the paper's definitions. The executor
+//! runs in the simulator, under the paper's port model.
 
 #![allow(clippy::panic)] // That is how a test fails.
 
+#[path = "simulate/successive.rs"]
+mod simulate;
+
 use std::collections::HashSet;
 
-use circulant::extensions::successive::{
-    Broken, Flow, Outcome, Relay, SuccessiveProblem, Way, simulate_successive,
-};
+use circulant::extensions::successive::{Flow, Relay, Way};
 use circulant::plan::Succession;
 use circulant::transport::SendMode;
+
+use simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};
 
 const fn trees(ahead: usize) -> Flow {
     Flow {
@@ -119,7 +122,8 @@ fn trees_are_the_papers_rotated_binomial_trees() {
     }
 }
 
-/// On the circulant graph with the skips 1, 2, 4, ...: parents are a skip before, and levels are shortest.
+/// On the circulant graph with the skips 1, 2, 4, ... a parent is one skip before its child, and
+/// one level above it.
 #[test]
 fn other_trees_are_on_the_circulant_graph() {
     for p in (2..200usize).filter(|p| !p.is_power_of_two()) {
@@ -179,7 +183,8 @@ fn the_paper_s_time_is_reached() {
     }
 }
 
-/// 2(n - 1) + floor(log2 p) without a conflict, for every p; also where owners go round several times, or not once.
+/// 2(n - 1) + floor(log2 p) without a conflict, for every p, also if owners go round several times,
+/// or not once.
 #[test]
 fn every_p_has_the_same_time() {
     for p in 2..=200usize {
@@ -194,7 +199,8 @@ fn every_p_has_the_same_time() {
     }
 }
 
-/// In p steps all processes send as much as each other; along the paper's trees at most a quarter more than that.
+/// In p steps all processes send the same number of messages. Along the paper's trees some send up
+/// to a quarter more.
 #[test]
 fn no_process_sends_much_more_than_the_others() {
     for p in [2usize, 3, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 100, 256] {
@@ -207,7 +213,7 @@ fn no_process_sends_much_more_than_the_others() {
     }
 }
 
-/// The check of conflicts would see some: a broadcast every unit of time has them (the paper's Figure 2).
+/// The check of conflicts finds those of a broadcast in every unit of time (the paper's Figure 2).
 #[test]
 fn broadcasts_in_every_unit_of_time_would_have_conflicts() {
     for p in [4usize, 8, 16, 5, 7, 9, 33] {
@@ -229,7 +235,8 @@ fn broadcasts_in_every_unit_of_time_would_have_conflicts() {
     }
 }
 
-/// Without the rotation, or from roots in the order of ranks on the hypercube, broadcasts every two units conflict.
+/// On the hypercube, broadcasts every two units conflict without the rotation, or from roots in the
+/// order of ranks.
 #[test]
 fn other_trees_or_owners_would_have_conflicts() {
     let p = 16usize;
@@ -287,8 +294,8 @@ fn every_flow_gives_the_same_values() {
     }
 }
 
-/// The values of a turn's receives by their definition: of all since the turn before, those that the nearest owner
-/// a skip before is the first to have.
+/// A turn receives each value since the turn before once, over the largest skip that leads to an
+/// owner that has the value.
 #[test]
 fn each_value_comes_once_from_the_nearest_skip() {
     for p in [1usize, 2, 3, 4, 5, 8, 12, 13, 16, 31, 33] {
@@ -361,7 +368,8 @@ fn sends_and_receives_of_turns_agree() {
     }
 }
 
-/// n - 1 + the hops to the last turn, without a conflict, in q messages of p - 1 values a turn, for every p.
+/// n - 1 + the hops to the last turn, without a conflict, in q messages of p - 1 values a turn, for
+/// every p.
 #[test]
 fn a_relay_takes_one_unit_a_step() {
     for p in 2..=200usize {

@@ -1,29 +1,31 @@
 //! Calls on inter-communicators, on one private communicator of both groups.
 //!
-//! All that is agreed on there is agreed on by both groups. Where that is before the sizes are known
-//! to all, it cannot depend on them; so these calls choose twice.
+//! All that is agreed on there is agreed on by both groups. Where that is before the sizes are
+//! known to all, it cannot depend on them; so these calls choose twice.
 
 use std::sync::Arc;
 
-use super::Done;
 use super::movement::Broadcast;
-use super::running::{Running, complete, run};
+use super::{Done, Owner, Running, complete, run};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Array, Arrays, Region};
 use crate::plan::{Division, Stream};
-use crate::pool::Need;
+use crate::pool::{Lease, Need};
 use crate::report::Work;
 use crate::select::{Facts, Operation};
 use crate::stage::{Groups, Stages, consecutive};
 use crate::team::{Graph, Ranks, Team};
-use crate::transport::{Packing, Words};
+use crate::transport::Packing;
+
+/// Bytes of a word that processes tell each other.
+const WORD: usize = size_of::<u64>();
 
 /// The elements of a process of one group, to all of the other.
 ///
-/// The root's neighbours are told nothing but that they are not the root. They take part in what all
-/// agree on, and go native, which does nothing there. So nothing that is agreed on may depend on the
-/// call; and a process with wrong arguments takes part, too, before these go to MPI.
+/// The root's neighbours are told nothing but that they are not the root. They take part in what
+/// all agree on, and go native, which does nothing there. So nothing that is agreed on may depend
+/// on the call; and a process with wrong arguments takes part, too, before these go to MPI.
 pub struct BroadcastBetween {
     /// The two groups.
     pub groups: Groups,
@@ -73,9 +75,9 @@ impl BroadcastBetween {
 /// The elements of each process, to all of the other group (Kang, Träff et al., Algorithms 1 and 2,
 /// and then an allgather inside each group).
 ///
-/// The sizes of an MPI_Allgather are known to all from the arguments. For an MPI_Allgatherv
-/// the processes of a group gather a word of each, from which they have the sums and the prefixes that the paper gets
-/// by an Allreduce and an Exscan.
+/// The sizes of an MPI_Allgather are known to all from the arguments. For an MPI_Allgatherv the
+/// processes of a group gather a word of each, from which they have the sums and the prefixes that
+/// the paper gets by an Allreduce and an Exscan.
 ///
 /// Where blocks are longer than a segment, MPI_Allgather's are divided evenly, too. Where neither
 /// group size divides the other, Algorithm 1's segments differ by up to a factor of two, and the
@@ -216,15 +218,26 @@ impl AllgatherBetween {
 
 /// The words of all processes of this process's group.
 fn gather_in_group(service: &mut Service, own: u64, segment: usize) -> Result<Vec<u64>, Stop> {
+    let word = |rank: usize| rank * WORD..(rank + 1) * WORD;
     let (size, place) = (service.team.size(), service.team.place());
     let mut stages = service.spare.stages();
-    let messages = consecutive(std::iter::repeat_n(Words::LENGTH, size));
+    let messages = consecutive(std::iter::repeat_n(WORD, size));
     stages.allgather(&service.team, messages, segment);
-    let words = Words::new(size, place, own, scratch_units(&stages, service.pacing));
-    let [call] = complete([Running::prepare(service, stages, 0, None, words)])?;
-    let (words, _, lengths) = call.end(service);
+    let (scratch, bytes) = (scratch_units(&stages, service.pacing), size * WORD);
+    let lease = service
+        .pool
+        .lease_alone(&service.private, 0, scratch + bytes)?;
+    let mut memory = service.bytes(lease.memory, scratch, bytes);
+    memory.add_staged(bytes);
+    memory.result(word(place)).write(own.to_ne_bytes());
+    let [call] = complete([Running::prepare(service, stages, 0, None, memory)])?;
+    let (memory, _, lengths) = call.end(service);
+    let words = (0..size).map(|rank| u64::from_ne_bytes(memory.result(word(rank)).read()));
+    let words = words.collect();
+    let (slot, memory) = (lease.slot, memory.leave(service));
+    service.pool.give_back(Lease { slot, memory });
     lengths?;
-    Ok(words.into_words())
+    Ok(words)
 }
 
 /// The memory of all elements, if that is their packed form, in the order of the ranks.

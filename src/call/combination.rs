@@ -1,12 +1,11 @@
 //! Calls that combine elements: reduce, reduce-scatter and allreduce.
 //!
 //! They run on the elements themselves, in the program's buffers and in scratch of the same layout.
-//! An allreduce gives all processes the same result to the last bit. By reduce-scatter and allgather
-//! it does because each block is computed on one process only; by the census, because it is used only
-//! where no order makes a difference ([`Operator::is_exact_on`]).
+//! An allreduce gives all processes the same result to the last bit. By reduce-scatter and
+//! allgather it does because each block is computed on one process only; by the census, because it
+//! is used only where no order makes a difference ([`Operator::is_exact_on`]).
 
-use super::Done;
-use super::running::run;
+use super::{Done, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Array, Counts, Operator};
@@ -112,8 +111,8 @@ impl Combination {
         )
     }
 
-    /// In place, what others contributed is combined in the result, where the input is. So the input
-    /// is put aside.
+    /// In place, what others contributed is combined in the result, where the input is. So the
+    /// input is put aside.
     fn census(&self, service: &mut Service) -> Result<Done, Stop> {
         let mut stages = service.spare.stages();
         stages.census(&service.team, 0..self.input.count());
@@ -165,8 +164,8 @@ impl Combination {
         stages
     }
 
-    /// The least number of pieces, a power of two, whose scratch is allowed; and that scratch, which
-    /// all of them get.
+    /// The least number of pieces, a power of two, whose scratch is allowed; and that scratch,
+    /// which all of them get.
     fn pieces(&self, algorithm: Algorithm, service: &mut Service) -> Result<(usize, usize), Stop> {
         let (count, size) = (self.input.count(), self.input.datatype().size());
         let mut pieces = 1;

@@ -6,32 +6,35 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `problem` | what a process brings to a call |
 //! | `movement` | broadcast, allgather, all-to-all, gather, scatter |
 //! | `combination` | reduce, reduce-scatter, allreduce |
 //! | `between_groups` | broadcast and allgather on inter-communicators |
-//! | `running` | calls in progress: prepare, advance, finish |
 
 #![forbid(unsafe_code)]
 
 mod between_groups;
 mod combination;
 mod movement;
-mod problem;
-mod running;
 
 pub use between_groups::{AllgatherBetween, BroadcastBetween};
 pub use combination::{Combination, Target};
 pub use movement::{AllToAll, Allgather, Broadcast, Passage};
-pub use problem::{Done, Problem};
 
-use crate::communicator::{State, Stop};
+use crate::communicator::{Service, State, Stop};
+use crate::engine::Call;
+use crate::mpi::{Allocation, Array, Error};
+use crate::pool::Lease;
 use crate::report::Work;
-use crate::select::Facts;
+use crate::select::{Algorithm, Facts};
+use crate::stage::Stages;
+use crate::transport::{
+    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, wait_for_one,
+};
 
 /// A call, as the program made it.
 pub trait Collective {
-    /// What of it is the same on all processes. Sets the bytes of its work as soon as they are known.
+    /// What of it is the same on all processes. Sets the bytes of its work as soon as they are
+    /// known.
     ///
     /// # Errors
     /// Native, if the arguments are not usual enough, or nothing is to be chosen.
@@ -57,4 +60,239 @@ pub fn attempt(state: &State, call: &impl Collective, work: &mut Work) -> Result
     })?;
     work.record(algorithm, done.rounds, done.blocks);
     Ok(())
+}
+
+/// The problem of one process.
+pub enum Problem {
+    /// One message to all.
+    Broadcast(Broadcast),
+    /// A message of each process to all.
+    Allgather(Allgather),
+    /// A message of each process to each.
+    AllToAll(AllToAll),
+    /// A message of each process to the root, or back.
+    Passage(Passage),
+    /// Elements of all processes, combined.
+    Combination(Combination),
+    /// One message to the other group.
+    BroadcastBetween(BroadcastBetween),
+    /// A message of each process to the other group.
+    AllgatherBetween(AllgatherBetween),
+}
+
+/// How a call ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// Its rounds.
+    pub rounds: u64,
+    /// The most blocks of a message.
+    pub blocks: u64,
+}
+
+impl Done {
+    /// This call, and another that is a part of the same operation.
+    pub fn and(self, other: Done) -> Done {
+        Done {
+            rounds: self.rounds + other.rounds,
+            blocks: self.blocks.max(other.blocks),
+        }
+    }
+}
+
+impl Problem {
+    /// Elements of each datatype in it.
+    pub fn data(&self) -> [Option<Array>; 2] {
+        match self {
+            Problem::Broadcast(problem) => [Some(problem.elements), None],
+            Problem::Allgather(problem) => [Some(problem.result.first()), problem.own],
+            Problem::AllToAll(problem) => {
+                [Some(problem.send.first()), Some(problem.receive.first())]
+            }
+            Problem::Passage(problem) => [problem.whole.map(|whole| whole.first()), problem.part],
+            Problem::Combination(problem) => [Some(problem.input), Some(problem.result)],
+            Problem::BroadcastBetween(problem) => [problem.task.ok().map(|(data, _)| data), None],
+            Problem::AllgatherBetween(problem) => {
+                [problem.receive.map(|receive| receive.first()), problem.send]
+            }
+        }
+    }
+
+    /// Runs it by `algorithm`.
+    ///
+    /// # Errors
+    /// Native, if it is not ours after all; MPI's.
+    pub fn run(
+        self,
+        algorithm: Algorithm,
+        state: &State,
+        service: &mut Service,
+        work: &mut Work,
+    ) -> Result<Done, Stop> {
+        match self {
+            Problem::Broadcast(problem) => problem.run(algorithm, service),
+            Problem::Allgather(problem) => problem.run(algorithm, service),
+            Problem::AllToAll(problem) => problem.run(service),
+            Problem::Passage(problem) => problem.run(service),
+            Problem::Combination(problem) => problem.run(algorithm, service),
+            Problem::BroadcastBetween(problem) => problem.run(state, service, work),
+            Problem::AllgatherBetween(problem) => problem.run(state, service, work),
+        }
+    }
+}
+
+/// A call in progress: it owns its stages, its memory, its lease on scratch and its tag.
+struct Running<M> {
+    call: Call<PointToPoint<M>>,
+    /// Which lease it has. None where it uses that of another call.
+    lease: Option<usize>,
+    done: Done,
+}
+
+impl<M: Memory> Running<M> {
+    /// Prepares a call of `stages` in `memory`, whose allocation is on this lease.
+    /// Calls in progress at once have different tags.
+    fn prepare(
+        service: &mut Service,
+        stages: Stages,
+        tag: usize,
+        lease: Option<usize>,
+        memory: M,
+    ) -> Running<M> {
+        let done = Done {
+            rounds: stages.rounds() as u64,
+            blocks: stages.blocks() as u64,
+        };
+        let engine = service.spare.engine(service.pacing);
+        let transport = PointToPoint::new(service.communicator(), tag, Lengths::Exact, memory);
+        Running {
+            call: Call::new(stages, engine, transport),
+            lease,
+            done,
+        }
+    }
+
+    /// Runs until the end, or until a transfer has to be waited for.
+    fn advance(&mut self) -> Result<Progress, Error> {
+        self.call.advance()
+    }
+}
+
+/// A memory that holds a call's allocation.
+trait Owner: Memory {
+    /// What is left to do when all stages are done.
+    ///
+    /// # Errors
+    /// MPI's.
+    fn finish(&mut self) -> Result<(), Error>;
+
+    /// Leaves its lists to other calls; returns the allocation.
+    fn leave(self, service: &mut Service) -> Allocation;
+}
+
+impl Owner for Bytes {
+    fn finish(&mut self) -> Result<(), Error> {
+        Bytes::finish(self)
+    }
+
+    fn leave(self, service: &mut Service) -> Allocation {
+        let (allocation, lists) = self.into_parts();
+        service.spare.keep_lists(lists);
+        allocation
+    }
+}
+
+impl Owner for Elements {
+    fn finish(&mut self) -> Result<(), Error> {
+        Elements::finish(self)
+    }
+
+    fn leave(self, service: &mut Service) -> Allocation {
+        let (allocation, packed) = self.into_parts();
+        service.spare.keep_packed(packed);
+        allocation
+    }
+}
+
+impl<M: Memory> Running<M> {
+    /// The memory of a call whose stages are done, how it ran, and whether all messages were as
+    /// long as expected.
+    fn end(self, service: &mut Service) -> (M, Done, Result<(), Mismatch>) {
+        let (stages, engine, transport) = self.call.finish();
+        service.spare.keep(stages, engine);
+        let lengths = transport.check_lengths();
+        (transport.memory, self.done, lengths)
+    }
+}
+
+impl<M: Owner> Running<M> {
+    /// Finishes a call whose stages are done.
+    ///
+    /// # Errors
+    /// MPI's; or that processes disagree on the size of the data.
+    fn finish(self, service: &mut Service) -> Result<Done, Stop> {
+        let lease = self.lease;
+        let (mut memory, done, lengths) = self.end(service);
+        if lengths.is_ok() {
+            memory.finish()?;
+        }
+        let memory = memory.leave(service);
+        if let Some(slot) = lease {
+            service.pool.give_back(Lease { slot, memory });
+        }
+        lengths?;
+        Ok(done)
+    }
+}
+
+/// Runs a call of `stages` in `memory`, whose allocation is on this lease, from beginning to end.
+///
+/// # Errors
+/// MPI's; or that processes disagree on the size of the data.
+fn run<M: Owner>(
+    service: &mut Service,
+    stages: Stages,
+    lease: usize,
+    memory: M,
+) -> Result<Done, Stop> {
+    let call = Running::prepare(service, stages, 0, Some(lease), memory);
+    let [call] = complete([call])?;
+    call.finish(service)
+}
+
+/// Runs calls, in progress at once, until the end of all.
+///
+/// # Errors
+/// MPI's, of any of them. All are then over, and their memory is never used again, since sends may
+/// still be reading it.
+fn complete<M: Memory, C: AsMut<[Running<M>]>>(mut calls: C) -> Result<C, Stop> {
+    match advance_all(calls.as_mut()) {
+        Ok(()) => Ok(calls),
+        Err(error) => {
+            for call in calls.as_mut() {
+                call.call.transport.give_up();
+            }
+            std::mem::forget(calls);
+            Err(Stop::Failed(error))
+        }
+    }
+}
+
+fn advance_all<M: Memory>(calls: &mut [Running<M>]) -> Result<(), Error> {
+    let is_alone = calls.len() == 1;
+    for call in calls.iter_mut() {
+        // Where there is nothing else to do, MPI waits best.
+        call.call.transport.set_waits(is_alone);
+    }
+    loop {
+        let mut waiting = Vec::new();
+        for call in calls.iter_mut() {
+            if call.advance()? == Progress::Pending {
+                waiting.push(&mut call.call.transport);
+            }
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        wait_for_one(waiting.into_iter())?;
+    }
 }

@@ -3,8 +3,7 @@
 //! They run on the packed bytes of the elements, which are in the program's buffers where these are
 //! contiguous, and else in a staging buffer.
 
-use super::Done;
-use super::running::{Running, complete, run};
+use super::{Done, Running, complete, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Allocation, Array, Arrays};
@@ -105,7 +104,10 @@ impl Broadcast {
         let range = block_range(self.elements.size(), self.chunks, chunk);
         match algorithm {
             Algorithm::Gray => stages.tree_broadcast(team, self.root, range),
-            _ => stages.broadcast(team, self.root, algorithm.blocks(), range),
+            _ => {
+                let blocks = algorithm.blocks().div_ceil(self.chunks);
+                stages.broadcast(team, self.root, blocks, range);
+            }
         }
         stages
     }

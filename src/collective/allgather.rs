@@ -1,6 +1,6 @@
 //! MPI_Allgatherv and MPI_Allgather, which is one of equal counts, in rank order.
 
-use super::check::{count, is_moved_in_place, product, sizes, somewhere, somewhere_by_rank, valid};
+use super::{count, is_moved_in_place, product, sizes, somewhere, somewhere_by_rank, valid};
 use crate::call::{self, AllgatherBetween, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Array, Arrays, Passed, PassedByRank};

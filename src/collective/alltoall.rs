@@ -1,6 +1,6 @@
 //! MPI_Alltoall.
 
-use super::check::{is_moved_in_place, product, sizes, somewhere_by_rank, valid};
+use super::{is_moved_in_place, product, sizes, somewhere_by_rank, valid};
 use crate::call::{AllToAll, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::PassedByRank;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::check::{count, product, somewhere, valid};
+use super::{count, product, somewhere, valid};
 use crate::call::{Broadcast, BroadcastBetween, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Array, Passed, Root};

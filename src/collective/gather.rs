@@ -1,11 +1,11 @@
 //! MPI_Gather and MPI_Scatter.
 //!
-//! The forms with counts are left to the MPI library: counts are known at the root only, and a process
-//! in the middle of the tree would have to be told how much it passes on.
+//! The forms with counts are left to the MPI library: counts are known at the root only, and a
+//! process in the middle of the tree would have to be told how much it passes on.
 
 use std::ffi::c_int;
 
-use super::check::{count, is_moved_in_place, product, somewhere, somewhere_by_rank, valid};
+use super::{count, is_moved_in_place, product, somewhere, somewhere_by_rank, valid};
 use crate::call::{Collective, Passage, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Passed, PassedByRank};

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::check::{combinable, is_in_place, operator, product, somewhere, valid};
+use super::{combinable, is_in_place, operator, product, somewhere, valid};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, MPI_Op, Operands};

@@ -1,6 +1,6 @@
 //! MPI_Reduce_scatter and MPI_Reduce_scatter_block, which is one of equal counts.
 
-use super::check::{combinable, is_in_place, operator, sizes, somewhere, valid};
+use super::{combinable, is_in_place, operator, sizes, somewhere, valid};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, MPI_Op, Operands};

@@ -25,12 +25,13 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The communicators that are being freed, and how many they are, so that calls seldom need the lock.
+/// The communicators that are being freed, and how many they are, so that calls seldom need the
+/// lock.
 static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
 static FREEING: AtomicUsize = AtomicUsize::new(0);
 
-/// A communicator that is being freed, and the thread that does it: to another thread the same handle
-/// may be a new communicator already.
+/// A communicator that is being freed, and the thread that does it: to another thread the same
+/// handle may be a new communicator already.
 #[derive(PartialEq)]
 struct Freed(Communicator, ThreadId);
 
@@ -76,8 +77,8 @@ fn is_being_freed(communicator: Communicator) -> bool {
     FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
 }
 
-/// Runs `call` with the state of `communicator`, which is made at the first call on it (collective).
-/// There is none where MPI cannot be used, or the state cannot be kept.
+/// Runs `call` with the state of `communicator`, which is made at the first call on it
+/// (collective). There is none where MPI cannot be used, or the state cannot be kept.
 pub fn with_state<R>(communicator: Communicator, call: impl FnOnce(Option<&State>) -> R) -> R {
     if ENDED.load(Ordering::Relaxed) || is_being_freed(communicator) {
         return call(None);
@@ -113,8 +114,8 @@ pub(super) fn is_being_duplicated(communicator: Communicator) -> bool {
     DUPLICATED.is_on(communicator)
 }
 
-/// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started by
-/// a session only: MPI_COMM_SELF must not be used there.
+/// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started
+/// by a session only: MPI_COMM_SELF must not be used there.
 pub fn hook_end() {
     let may_be = !HOOKED.load(Ordering::Relaxed) && mpi::is_active();
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {

@@ -94,8 +94,8 @@ impl Reserve for Allocation {
 }
 
 impl Service {
-    /// For process `place` of a team of `size`, whose ranks on the private communicator are those from
-    /// `first` on. Collective.
+    /// For process `place` of a team of `size`, whose ranks on the private communicator are those
+    /// from `first` on. Collective.
     pub(super) fn new(
         (first, place, size): (usize, usize, usize),
         nodes: usize,
@@ -144,8 +144,8 @@ impl Service {
         Bytes::new(allocation, scratch, staging, self.spare.lists())
     }
 
-    /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of a
-    /// device, on any process. Collective where that may be.
+    /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of
+    /// a device, on any process. Collective where that may be.
     pub(super) fn check(&self, data: [Option<Array>; 2]) -> Result<(), Stop> {
         let communicator = self.communicator();
         let is_committed = |array: &Array| {
@@ -166,8 +166,8 @@ impl Service {
         }
     }
 
-    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own operators
-    /// are its own responsibility.
+    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own
+    /// operators are its own responsibility.
     ///
     /// # Errors
     /// That.

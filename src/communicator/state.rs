@@ -11,7 +11,7 @@ use super::{Stop, job, lookup};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::plan::Succession;
-use crate::select::{self, Algorithm, Facts, Operation, Reason, Settings};
+use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Settings};
 use crate::stage::Groups;
 use crate::team::Nodes;
 
@@ -24,6 +24,8 @@ pub struct State {
     remote: Option<Remote>,
     /// Whether some of its processes are not of this MPI_COMM_WORLD.
     is_foreign: bool,
+    /// Whether calls are timed, for a report or a trace.
+    observes: bool,
     /// Agreed: rank 0's.
     settings: Settings,
     /// By operation: smaller problems are native, whatever else is known of them.
@@ -80,6 +82,7 @@ impl State {
             size,
             remote,
             is_foreign,
+            observes: job::process().observes,
             settings,
             native_below,
             nodes: OnceCell::new(),
@@ -91,6 +94,11 @@ impl State {
     /// This process's rank.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// Whether calls are timed, for a report or a trace.
+    pub fn observes(&self) -> bool {
+        self.observes
     }
 
     /// p.
@@ -175,16 +183,19 @@ impl State {
         if self.remote.is_some() {
             return choose(facts.nodes);
         }
-        // The nodes are asked for only where they can matter: not for what is native on any number of
-        // nodes, nor for what is ours on one.
+        // The nodes are asked for only where they can matter: not for what is native on any number
+        // of nodes, nor for what is ours on one.
         choose(self.size)?;
         choose(1).or_else(|_| choose(self.nodes()?.count()))
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
-    /// before. It is remembered as the latest. The same on all processes: all see the same roots in
-    /// the same order.
+    /// before, where that matters (`CIRCULANT_BCAST_ORDER`). It is remembered as the latest. The
+    /// same on all processes: all see the same roots in the same order.
     pub fn follows(&self, root: usize) -> bool {
+        if self.settings.bcast_order != BcastOrder::Gray {
+            return false;
+        }
         let latest = self.latest_root.swap(root, Ordering::Relaxed);
         latest < self.size && Succession::new(self.size).next(latest) == root
     }
@@ -194,8 +205,12 @@ impl State {
     /// # Errors
     /// MPI's.
     pub fn nodes(&self) -> Result<&Nodes, Error> {
-        self.nodes
-            .get_or_try_init(|| self.find_nodes(self.communicator, self.size))
+        // No lock is held while MPI runs: two threads may find them at once, and find the same.
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let found = self.find_nodes(self.communicator, self.size)?;
+        Ok(self.nodes.get_or_init(|| found))
     }
 
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {
@@ -208,8 +223,8 @@ impl State {
         }
     }
 
-    /// Runs `call` with this communicator's service, which is made if need be (collective). `data` are
-    /// elements of this process, of each datatype in the call.
+    /// Runs `call` with this communicator's service, which is made if need be (collective). `data`
+    /// are elements of this process, of each datatype in the call.
     ///
     /// # Errors
     /// Those of `call`; native, where there is no service.
@@ -257,8 +272,8 @@ impl State {
         }
     }
 
-    /// Collective: all that is agreed on between groups, whatever the calls. Of a broadcast there, not
-    /// all know the size.
+    /// Collective: all that is agreed on between groups, whatever the calls. Of a broadcast there,
+    /// not all know the size.
     fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
         let groups = self
             .remote
@@ -295,10 +310,10 @@ impl Remote {
     }
 }
 
-/// The other group of an inter-communicator, and whether some of the processes of a communicator are
-/// not of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be without
-/// circulant, and would not take part in what is agreed on. Either all processes of a communicator
-/// find so or none: they are of one MPI_COMM_WORLD or they are not. Local.
+/// The other group of an inter-communicator, and whether some of the processes of a communicator
+/// are not of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be
+/// without circulant, and would not take part in what is agreed on. Either all processes of a
+/// communicator find so or none: they are of one MPI_COMM_WORLD or they are not. Local.
 fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Error> {
     let local = communicator.world_ranks()?;
     if !communicator.is_inter()? {

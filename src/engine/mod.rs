@@ -19,11 +19,11 @@
 //! without, because the handshake costs a message.
 //!
 //! **Where blocks are.**
-//! - A message of final blocks that belong next to each other is received where they belong, and sent
-//!   from there. Other messages are packed in scratch (`layout.rs`).
+//! - A message of final blocks that belong next to each other is received where they belong, and
+//!   sent from there. Other messages are packed in scratch (`scratch.rs`).
 //! - The first partial result of a block is combined with the input where it was received
-//!   (`received = input op received`), and stays there until it is sent; later ones are combined into
-//!   it (`accumulators.rs`). So the input is never copied, and a block that only leaves is sent
+//!   (`received = input op received`), and stays there until it is sent; later ones are combined
+//!   into it (`scratch.rs`). So the input is never copied, and a block that only leaves is sent
 //!   straight from the input.
 //! - At a block's root the result is where its partial result is made. A single block is received
 //!   straight into it, unless the input is there.
@@ -34,19 +34,14 @@
 
 #![forbid(unsafe_code)]
 
-mod accumulators;
-mod call;
-mod layout;
+mod scratch;
 
-pub use call::{Call, scratch_units};
-
-use accumulators::Accumulators;
-use layout::Layout;
+use scratch::{Accumulators, Layout};
 
 use crate::plan::{
     Action, AnyPlan, Arrival, Block, Fold, Incoming, Operand, Outgoing, Plan, Round, Shape, Source,
 };
-use crate::stage::{Stage, View};
+use crate::stage::{Stage, Stages, View};
 use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// How far rounds may overlap.
@@ -556,4 +551,61 @@ fn perform<T: Transport>(run: Option<Run>, transport: &mut T) -> Result<(), T::E
         Some(run) => transport.combine(run.from, run.into, run.length),
         None => Ok(()),
     }
+}
+
+/// A call. It owns its stages, the engine's bookkeeping and its transport, so several can be in
+/// progress at once on one communicator.
+pub struct Call<T> {
+    stages: Stages,
+    /// The stage that is in progress.
+    current: usize,
+    has_started: bool,
+    engine: Engine,
+    /// What the stages run over.
+    pub transport: T,
+}
+
+impl<T: Transport> Call<T> {
+    /// Sets out to run `stages`. Their scratch holds [`scratch_units`] units.
+    pub fn new(stages: Stages, engine: Engine, transport: T) -> Call<T> {
+        Call {
+            stages,
+            current: 0,
+            has_started: false,
+            engine,
+            transport,
+        }
+    }
+
+    /// Runs until the end, or until the transport has to be waited for.
+    ///
+    /// # Errors
+    /// The transport's; the call is then over, with transfers possibly outstanding.
+    pub fn advance(&mut self) -> Result<Progress, T::Error> {
+        while let Some(stage) = self.stages.as_slice().get(self.current) {
+            if !self.has_started {
+                self.engine.start(stage);
+                self.has_started = true;
+            }
+            if self.engine.advance(stage, &mut self.transport)? == Progress::Pending {
+                return Ok(Progress::Pending);
+            }
+            self.current += 1;
+            self.has_started = false;
+        }
+        Ok(Progress::Ready)
+    }
+
+    /// After the end: the memory of stages and engine, for another call, and the transport.
+    pub fn finish(mut self) -> (Stages, Engine, T) {
+        self.stages.clear();
+        (self.stages, self.engine, self.transport)
+    }
+}
+
+/// Units of scratch that the stages need; they use the same. The same on every process of a team.
+pub fn scratch_units(stages: &Stages, pacing: Pacing) -> usize {
+    let stages = stages.as_slice().iter();
+    let units = stages.map(|stage| Layout::new(stage, pacing).units());
+    units.max().unwrap_or(0)
 }

@@ -1,9 +1,29 @@
-//! The operations that MPI does not have, each as a whole: from its C functions to its rounds.
+//! The operations that MPI does not have. Each module holds one, from its C functions to its
+//! rounds.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`successive`] | broadcasts in order, with callbacks between them: circulant_successive_bcast |
-//! | [`growing`] | reductions whose operand grows: circulant_allgather_merge, circulant_allreduce_v |
+//! | [`successive`] | broadcasts in order, with callbacks: circulant_successive_bcast |
+//! | [`growing`] | growing operands: circulant_allgather_merge, circulant_allreduce_v |
 
 pub mod growing;
 pub mod successive;
+
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+use crate::mpi::{Communicator, Error, MPI_Comm, native};
+
+/// The intra-communicator `comm`, or the code of the error that was raised.
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+fn intra(comm: MPI_Comm) -> Result<Communicator, std::ffi::c_int> {
+    let communicator = Communicator::new(comm);
+    let class = Error(native().constants.err_comm.0);
+    if communicator.is_null() {
+        return Err(Communicator::world().raise(class));
+    }
+    match communicator.is_inter() {
+        Ok(false) => Ok(communicator),
+        Ok(true) => Err(communicator.raise(class)),
+        // MPI has raised it.
+        Err(error) => Err(error.0),
+    }
+}

@@ -1,12 +1,25 @@
-//! The boundary between the program and circulant.
+//! The boundary between the program and circulant: what no panic crosses, and the way past it.
+//!
+//! circulant is one tool among others on the way from the program to the MPI library. The rules of
+//! that way are those of the dynamic linker: programs call `MPI_X`, the first tool in the order of
+//! loading gets it and calls `PMPI_X`, whose first definition in that order runs.
+//!
+//! 1. A tool *before* circulant calls `PMPI_X`: so that is exported too, and is where the
+//!    algorithms run. (Open MPI's Fortran bindings call it as well.)
+//! 2. A tool *behind* circulant would see nothing if `MPI_X` ran the algorithm at once: so `MPI_X`
+//!    calls the next one's `MPI_X`, which calls `PMPI_X`, which is circulant's again.
+//! 3. Where the process has another MPI than the one that circulant was built for, all calls go on
+//!    untouched. Handles have other types there, so until that is known, arguments are words.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use once_cell::sync::OnceCell;
 
 use crate::collective;
 use crate::communicator::{State, Stop};
 use crate::message::say;
-use crate::mpi::{Communicator, MPI_Comm};
+use crate::mpi::{self, Communicator, MPI_Comm};
 use crate::report::Work;
 use crate::select::Operation;
 
@@ -32,4 +45,65 @@ pub fn cross(
         communicator.abort();
         std::process::abort()
     })
+}
+
+/// An argument as it comes: on all 64-bit machines that MPI is used on, integers and pointers take
+/// one register, or one slot of the stack, each. The upper half of a smaller integer means nothing.
+pub(super) type Word = usize;
+
+/// The argument in `word`.
+///
+/// # Safety
+/// The caller of the exported function passed a `T` in this place.
+pub(super) unsafe fn typed<T: Copy>(word: Word) -> T {
+    const { assert!(size_of::<T>() <= size_of::<Word>() && cfg!(target_endian = "little")) };
+    // SAFETY: `T` is no larger than the word, in whose lower bytes it is.
+    unsafe { std::mem::transmute_copy(&word) }
+}
+
+/// Where one exported function goes on to, found at its first call.
+pub(super) struct Onward(OnceCell<Option<Function>>);
+
+struct Function(*mut c_void);
+
+// SAFETY: the address of a function, never written through.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Onward {
+    pub(super) const fn new() -> Onward {
+        Onward(OnceCell::new())
+    }
+
+    /// The function `name` of a tool behind circulant; or else its twin, if that of another tool
+    /// comes before circulant's.
+    pub(super) fn tool(&self, name: &CStr, twin: &CStr) -> Option<*mut c_void> {
+        self.found(|| {
+            let next = mpi::find_in(libc::RTLD_NEXT, name);
+            let first = || mpi::find_in(libc::RTLD_DEFAULT, twin);
+            next.filter(|next| is_tool(*next))
+                .or_else(|| first().filter(|first| is_tool(*first)))
+        })
+    }
+
+    /// The function `name` of what comes after circulant, where the MPI is not circulant's.
+    pub(super) fn of_another_mpi(&self, name: &CStr) -> Option<*mut c_void> {
+        if !mpi::is_another() {
+            return None;
+        }
+        self.found(|| mpi::find_in(libc::RTLD_NEXT, name).or_else(|| mpi::function(name)))
+    }
+
+    fn found(&self, find: impl FnOnce() -> Option<*mut c_void>) -> Option<*mut c_void> {
+        let found = self.0.get_or_init(|| find().map(Function));
+        found.as_ref().map(|function| function.0)
+    }
+}
+
+/// Whether a function is neither the MPI library's nor circulant's.
+fn is_tool(function: *mut c_void) -> bool {
+    let own = mpi::object_of(is_tool as *mut c_void);
+    let object = mpi::object_of(function);
+    object != own && object != mpi::library()
 }

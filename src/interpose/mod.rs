@@ -1,17 +1,15 @@
 //! The exported symbols: one table, and the boundary that no panic crosses.
 //!
-//! Each function is exported as `MPI_X`, which lets another tool see the call, and as `PMPI_X`, which does
-//! three things: it names the MPI library's own function with the arguments as they came, describes the
-//! call to [`collective`](crate::collective), and returns what that says.
+//! Each function is exported as `MPI_X`, which lets another tool see the call, and as `PMPI_X`,
+//! which does three things: it names the MPI library's own function with the arguments as they
+//! came, describes the call to [`collective`](crate::collective), and returns what that says.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `table` | the exported functions |
-//! | `onward` | the way past circulant: other tools, and another MPI than that it was built for |
-//! | `boundary` | what no panic crosses |
+//! | `boundary` | what no panic crosses; the way past circulant |
 
 mod boundary;
-mod onward;
 mod table;
 
 pub use boundary::cross;

@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::boundary::cross;
-use super::onward::{Onward, Word, typed};
+use super::boundary::{Onward, Word, cross, typed};
 use crate::call::attempt;
 use crate::collective::{
     Allgather, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter, switch,
@@ -84,8 +83,8 @@ macro_rules! word {
     };
 }
 
-/// The collective operations, each with its twin for large counts. `Count` is what either counts with,
-/// `Displacement` what it measures displacements with.
+/// The collective operations, each with its twin for large counts. `Count` is what either counts
+/// with, `Displacement` what it measures displacements with.
 macro_rules! exports {
     ($(
         $name:ident, $profiled:ident, $large:ident, $large_profiled:ident

@@ -27,8 +27,9 @@ pub enum Alias {
 static ANSWERS: Mutex<[Option<bool>; 5]> = Mutex::new([None; 5]);
 
 impl Alias {
-    /// Whether MPI has an error for it: asks it once, on a communicator of ours, which the program's error
-    /// handlers do not hear of. (MPICH has a setting for this.) No where it cannot be asked.
+    /// Whether MPI has an error for it: asks it once, on a communicator of ours, which the
+    /// program's error handlers do not hear of. (MPICH has a setting for this.) No where it cannot
+    /// be asked.
     pub fn is_rejected(self) -> bool {
         let mut answers = ANSWERS.lock();
         let answer = &mut answers[self as usize];
@@ -56,8 +57,8 @@ impl Alias {
         let result: *mut c_void = elements.as_mut_ptr().cast();
         let input = result.cast_const();
         let (byte, op, alone) = (constants.byte, constants.bor, alone.handle());
-        // SAFETY: as many bytes are there, which are their own result on one process; by one thread at
-        // a time, as a communicator's collectives must be.
+        // SAFETY: as many bytes are there, which are their own result on one process; by one thread
+        // at a time, as a communicator's collectives must be.
         unsafe {
             match self {
                 Alias::Moved => (functions.PMPI_Allgather)(input, 1, byte, result, 1, byte, alone),

@@ -63,8 +63,8 @@ pub struct PassedByRank {
 
 impl PassedByRank {
     /// # Safety
-    /// As for [`Passed::new`]: of each rank, as many elements as `counts` says, so many extents after
-    /// `buffer` as `displacements`, which are for as many ranks, says.
+    /// As for [`Passed::new`]: of each rank, as many elements as `counts` says, so many extents
+    /// after `buffer` as `displacements`, which are for as many ranks, says.
     pub unsafe fn new(
         buffer: Buffer,
         counts: Counts,
@@ -105,7 +105,8 @@ impl PassedByRank {
     }
 }
 
-/// Elements for every rank, of a datatype that has been found valid. A count that is not counts as 0.
+/// Elements for every rank, of a datatype that has been found valid. A count that is not counts as
+/// 0.
 #[derive(Clone, Copy)]
 pub struct Arrays {
     buffer: Buffer,
@@ -139,8 +140,8 @@ impl Arrays {
     }
 }
 
-/// Elements to be combined, and where the result goes: the elements for one part after those for the
-/// one before.
+/// Elements to be combined, and where the result goes: the elements for one part after those for
+/// the one before.
 pub struct Operands {
     send: Buffer,
     receive: Buffer,
@@ -200,7 +201,8 @@ impl Operands {
         Some(unsafe { Array::new(first, count, self.datatype()?) })
     }
 
-    /// Where the result of part `part` goes, which is this process's, if count and datatype are valid.
+    /// Where the result of part `part` goes, which is this process's, if count and datatype are
+    /// valid.
     pub fn result(&self, part: usize) -> Option<Array> {
         let count = usize::try_from(self.counts.at(part)).ok()?;
         // SAFETY: by the contract of `new`.

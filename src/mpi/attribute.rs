@@ -1,7 +1,7 @@
 //! Typed attributes of communicators, and the keyvals behind them.
 //!
-//! The copy callback copies nothing, since a duplicate gets what it needs when it needs it. But it is
-//! a real function: Open MPI does not accept a null one. The delete callback drops the value.
+//! The copy callback copies nothing, since a duplicate gets what it needs when it needs it. But it
+//! is a real function: Open MPI does not accept a null one. The delete callback drops the value.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -35,8 +35,8 @@ impl<K> Keyval<K> {
             .then(|| self.value.load(Ordering::Relaxed))
     }
 
-    /// The keyval, created by `create` unless it exists. Without a lock, which must not be held across
-    /// an MPI call: of two threads that create one at once, the later leaves its own unused.
+    /// The keyval, created by `create` unless it exists. Without a lock, which must not be held
+    /// across an MPI call: of two threads that create one at once, the later leaves its own unused.
     fn get_or_create_by(&self, create: impl FnOnce(&mut c_int) -> c_int) -> Option<c_int> {
         if let Some(keyval) = self.get() {
             return Some(keyval);
@@ -111,7 +111,7 @@ unsafe extern "C" fn delete_nothing_of_datatype(
 struct Holding<T>(PhantomData<T>);
 
 impl<T> Holding<T> {
-    /// As [`KeyvalKind::create`].
+    /// Creates a keyval whose extra state is `cache`; MPI's error code.
     fn create(keyval: &mut c_int, cache: &'static Cache) -> c_int {
         let extra = std::ptr::from_ref(cache).cast_mut().cast();
         // SAFETY: both callbacks are functions of the types that MPI calls.
@@ -157,10 +157,10 @@ unsafe extern "C" fn drop_value<T>(
 
 /// The values of some communicators, by their handles: so that a call need not ask MPI.
 ///
-/// It is right although handles are used again. A value leaves the cache in the delete callback, which
-/// MPI runs before the handle can mean another communicator. And an entry is never taken from a
-/// handle that is in use, so what a call finds for its own handle cannot change under it. Handles that
-/// find no free entry are not cached.
+/// It is right although handles are used again. A value leaves the cache in the delete callback,
+/// which MPI runs before the handle can mean another communicator. And an entry is never taken from
+/// a handle that is in use, so what a call finds for its own handle cannot change under it. Handles
+/// that find no free entry are not cached.
 struct Cache([Entry; 256]);
 
 struct Entry {

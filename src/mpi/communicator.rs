@@ -1,6 +1,7 @@
 //! A communicator: who is in it, and agreement between its processes.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::library::{UNSET, native};
 use super::probe::{Probe, probe};
@@ -82,8 +83,8 @@ impl Communicator {
         self.share_of(words, 0)
     }
 
-    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process' group,
-    /// if that `leads`. Collective.
+    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process'
+    /// group, if that `leads`. Collective.
     pub fn share_across(self, words: &mut [u64], leads: bool) -> Result<(), Error> {
         let constants = &native().constants;
         let sender = if self.rank()? == 0 {
@@ -143,8 +144,8 @@ impl Communicator {
         Ok(words)
     }
 
-    /// Everybody's elements, `counts` of each process, one after the other by rank, in `to`; the own
-    /// ones are `from`. Collective.
+    /// Everybody's elements, `counts` of each process, one after the other by rank, in `to`; the
+    /// own ones are `from`. Collective.
     pub fn gather_elements(self, from: &Array, to: &Array, counts: &[usize]) -> Result<(), Error> {
         assert!(counts.iter().sum::<usize>() <= to.count());
         let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
@@ -155,7 +156,8 @@ impl Communicator {
         });
         let starts: Vec<c_int> = starts.collect();
         let ((from, own, datatype), (to, ..)) = (from.typed(), to.typed());
-        // SAFETY: `own` elements are at `from`, and there is room at `to` for those of all processes.
+        // SAFETY: `own` elements are at `from`, and there is room at `to` for those of all
+        // processes.
         check(unsafe {
             (native().functions.PMPI_Allgatherv)(
                 from.as_ptr(),
@@ -177,7 +179,8 @@ impl Communicator {
         self.all_agree(yes && theirs)
     }
 
-    /// Whether all processes say yes; of an inter-communicator, those of the other group. Collective.
+    /// Whether all processes say yes; of an inter-communicator, those of the other group.
+    /// Collective.
     pub fn all_agree(self, yes: bool) -> Result<bool, Error> {
         let (own, mut all) = (u8::from(yes), 0u8);
         let constants = &native().constants;
@@ -225,17 +228,17 @@ impl Communicator {
         unsafe { (native().functions.PMPI_Abort)(self.0, 1) };
     }
 
-    /// Its error handler, if it may be another for a while. In MPICH communicators have none before the
-    /// program sets one there, or where they came from; their errors then go to MPI_COMM_WORLD's. MPI
-    /// says that it is MPI_ERRORS_ARE_FATAL, and once that was set, so it is.
+    /// Its error handler, if it may be another for a while. In MPICH communicators have none before
+    /// the program sets one there, or where they came from; their errors then go to
+    /// MPI_COMM_WORLD's. MPI says that it is MPI_ERRORS_ARE_FATAL, and once that was set, so it is.
     fn replaceable_handler(self) -> Option<ErrorHandler> {
         let handler = self.error_handler().ok()?;
         let may_be_none = handler.0 == native().constants.errors_are_fatal;
         (!may_be_none || probe().is_some_and(Probe::is_always_handled)).then_some(handler)
     }
 
-    /// Runs `action` while errors on this communicator are returned instead of raised, if its handler is
-    /// [replaceable](Communicator::replaceable_handler).
+    /// Runs `action` while errors on this communicator are returned instead of raised, if its
+    /// handler is [replaceable](Communicator::replaceable_handler).
     pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         let set = native().functions.PMPI_Comm_set_errhandler;
         let Some(handler) = self.replaceable_handler() else {
@@ -249,8 +252,8 @@ impl Communicator {
         result
     }
 
-    /// Whether another communicator can be made from it without harm: an error would be returned, or none
-    /// is to be expected, since a context id is free. Local.
+    /// Whether another communicator can be made from it without harm: an error would be returned,
+    /// or none is to be expected, since a context id is free. Local.
     pub(super) fn can_be_tried(self) -> bool {
         self.replaceable_handler().is_some() || probe().is_none_or(Probe::has_room)
     }
@@ -276,7 +279,7 @@ impl Communicator {
 }
 
 /// A group, freed when dropped.
-pub(super) struct Group(pub(super) MPI_Group);
+struct Group(MPI_Group);
 
 impl Group {
     /// The group that `make` writes; returns MPI's error code.
@@ -287,7 +290,7 @@ impl Group {
         Ok(Group(unsafe { group.assume_init() }))
     }
 
-    pub(super) fn of(communicator: Communicator) -> Result<Group, Error> {
+    fn of(communicator: Communicator) -> Result<Group, Error> {
         // SAFETY: writes the group.
         Group::made(|group| unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group) })
     }
@@ -344,5 +347,92 @@ impl Drop for ErrorHandler {
     fn drop(&mut self) {
         // SAFETY: a reference that MPI gave, freed once.
         unsafe { (native().functions.PMPI_Errhandler_free)(&mut self.0) };
+    }
+}
+
+/// A private communicator: of the same processes as one of the program's, for circulant's messages.
+/// Freed when dropped.
+#[derive(Debug)]
+pub struct Private(Communicator);
+
+/// How many private communicators this process has.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Private {
+    /// Of the same processes as `communicator`, with errors returned. None if any process has
+    /// `most` of them already, or could not make it. Collective.
+    ///
+    /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
+    /// callbacks.
+    pub fn twin(communicator: Communicator, most: usize) -> Result<Option<Private>, Error> {
+        Private::make(communicator, most, Communicator::all_agree, || {
+            let group = Group::of(communicator)?;
+            let mut twin = native().constants.comm_null;
+            let create = native().functions.PMPI_Comm_create;
+            // SAFETY: the group is this communicator's own.
+            check(unsafe { create(communicator.handle(), group.0, &mut twin) })?;
+            Private::new(twin)
+        })
+    }
+
+    /// The same of both groups of an inter-communicator together, as one: first the processes of
+    /// this process's group, if that `leads`. Collective.
+    pub fn union(inter: Communicator, leads: bool, most: usize) -> Result<Option<Private>, Error> {
+        Private::make(inter, most, Communicator::all_agree_across, || {
+            let mut union = native().constants.comm_null;
+            let high = c_int::from(!leads);
+            let merge = native().functions.PMPI_Intercomm_merge;
+            // SAFETY: an inter-communicator, of which each group says the same and not what the
+            // other says.
+            check(unsafe { merge(inter.handle(), high, &mut union) })?;
+            Private::new(union)
+        })
+    }
+
+    fn make(
+        communicator: Communicator,
+        most: usize,
+        all_agree: fn(Communicator, bool) -> Result<bool, Error>,
+        make: impl FnOnce() -> Result<Private, Error>,
+    ) -> Result<Option<Private>, Error> {
+        let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
+        if !all_agree(communicator, may)? {
+            return Ok(None);
+        }
+        let made = communicator.with_errors_returned(make);
+        Ok(if all_agree(communicator, made.is_ok())? {
+            made.ok()
+        } else {
+            None
+        })
+    }
+
+    /// Takes over a communicator that was just made.
+    fn new(handle: MPI_Comm) -> Result<Private, Error> {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        let private = Private(Communicator::new(handle));
+        let errors_return = native().constants.errors_return;
+        // SAFETY: a valid communicator and a predefined handler.
+        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;
+        Ok(private)
+    }
+
+    /// A communicator of this process alone. Local.
+    pub(super) fn alone(&self) -> Result<Private, Error> {
+        Private::new(self.0.create_alone()?)
+    }
+
+    /// The communicator.
+    pub fn communicator(&self) -> Communicator {
+        self.0
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        // Without pending transfers, unless an error left some, which MPI then completes or drops
+        // by itself.
+        self.0.free();
     }
 }

@@ -132,8 +132,8 @@ impl Drop for Repeated {
     }
 }
 
-/// Whether MPI takes `handle` for a datatype that can be used. It is asked how much memory no element
-/// takes, on the probe, whose errors the program does not hear of.
+/// Whether MPI takes `handle` for a datatype that can be used. It is asked how much memory no
+/// element takes, on the probe, whose errors the program does not hear of.
 fn is_usable(handle: MPI_Datatype) -> bool {
     if handle == native().constants.datatype_null {
         return false;
@@ -149,8 +149,8 @@ fn is_usable(handle: MPI_Datatype) -> bool {
 }
 
 impl Datatype {
-    /// What is known of `handle`. None for a datatype that MPI has to judge. Its size is the same on
-    /// all processes, wherever the signature is; the rest is this process's own affair.
+    /// What is known of `handle`. None for a datatype that MPI has to judge. Its size is the same
+    /// on all processes, wherever the signature is; the rest is this process's own affair.
     pub fn of(handle: MPI_Datatype) -> Option<Datatype> {
         for place in places(handle.0 as usize) {
             match place.handle.load(Ordering::Acquire) {
@@ -456,8 +456,8 @@ impl Datatype {
     }
 
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
-    /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not look
-    /// at the datatype of none). Errors are returned on `communicator`.
+    /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not
+    /// look at the datatype of none). Errors are returned on `communicator`.
     pub fn is_committed(&mut self, communicator: Communicator) -> bool {
         if self.is_predefined || self.known.has(Known::IS_COMMITTED) {
             return true;
@@ -488,14 +488,14 @@ impl Datatype {
         base.offset(index.wrapping_mul(self.extent))
     }
 
-    /// The address of element `index` in scratch that starts at `base`: there the first byte of data
-    /// and the margins, not the element's address, are what has to be inside.
+    /// The address of element `index` in scratch that starts at `base`: there the first byte of
+    /// data and the margins, not the element's address, are what has to be inside.
     pub fn element_in(&self, base: Buffer, index: usize) -> Buffer {
         self.element(base.offset(self.lower().wrapping_neg()), index as isize)
     }
 
-    /// Bytes to leave at the start of aligned scratch, so that [`element_in`](Datatype::element_in) it
-    /// element 0 is at a multiple of `alignment`.
+    /// Bytes to leave at the start of aligned scratch, so that by
+    /// [`element_in`](Datatype::element_in) element 0 is at a multiple of `alignment`.
     pub fn shift(&self, alignment: usize) -> usize {
         self.lower().rem_euclid(alignment as isize).unsigned_abs()
     }

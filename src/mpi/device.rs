@@ -1,7 +1,7 @@
 //! Buffers in the memory of a device (a GPU), which the host must not touch.
 //!
-//! CUDA's driver knows which addresses those are. It is not linked: where a program uses devices, its
-//! library is in the process already, and is asked there.
+//! CUDA's driver knows which addresses those are. It is not linked: where a program uses devices,
+//! its library is in the process already, and is asked there.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::path::Path;

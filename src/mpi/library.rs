@@ -4,14 +4,14 @@
 //! Nothing here is linked. A preloaded library is loaded into every process that a job starts,
 //! shells and launchers included, and into Python before MPI is; so it must not bring an MPI
 //! library with it, must not have symbols that cannot be resolved, and must find MPI wherever the
-//! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL).
-//! The types are the header's ([`super::sys`]), and each signature is checked against its declaration.
+//! program loaded it, also where it is not in the global scope (`dlopen` without RTLD_GLOBAL). The
+//! types are the header's ([`super::sys`]), and each signature is checked against its declaration.
 //!
-//! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI library's
-//! own object and not in the global scope, where ours may come first.
+//! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI
+//! library's own object and not in the global scope, where ours may come first.
 //!
-//! A process may have another MPI than the one that this library was built for. Then nothing here is of
-//! any use, and calls are passed on as they are (`interpose/onward.rs`).
+//! A process may have another MPI than the one that this library was built for. Then nothing here
+//! is of any use, and calls are passed on as they are (`interpose/boundary.rs`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -341,9 +341,9 @@ unsafe impl Sync for Found {}
 
 static FOUND: OnceCell<Found> = OnceCell::new();
 
-/// The MPI library of this process. The program has called it, so it is there; where it is not, or not
-/// the one that this library was built for ([`is_another`] has been asked before), the process ends
-/// with a line that says so.
+/// The MPI library of this process. The program has called it, so it is there; where it is not, or
+/// not the one that this library was built for ([`is_another`] has been asked before), the process
+/// ends with a line that says so.
 pub fn native() -> &'static Native {
     match &found().native {
         Some(native) => native,
@@ -490,8 +490,8 @@ impl Scope {
         find_in(self.handle, name)
     }
 
-    /// An object, which is where the global scope says if it is in that: an executable may hold a copy,
-    /// which the MPI library uses then, too.
+    /// An object, which is where the global scope says if it is in that: an executable may hold a
+    /// copy, which the MPI library uses then, too.
     fn data(&self, name: &CStr) -> Option<*mut c_void> {
         find_in(libc::RTLD_DEFAULT, name).or_else(|| self.find(name))
     }
@@ -539,8 +539,8 @@ impl Scope {
 
 /// The symbol of this name in a scope of the dynamic linker.
 pub fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and that
-    // is never closed.
+    // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and
+    // that is never closed.
     let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
     (!address.is_null()).then_some(address)
 }

@@ -1,12 +1,14 @@
-//! Memory that the program passed to a call, or that is circulant's own: as an address, as bytes, and
-//! as elements of a datatype.
+//! Memory that the program passed to a call, or that is circulant's own: as an address, as bytes,
+//! and as elements of a datatype.
 //!
-//! **What makes it safe.** A [`Buffer`] is an address that is compared and moved, never followed. Only
-//! a [`Region`] and an [`Array`] are read and written through, always inside their bounds, and both
-//! are made by unsafe code, which answers for those bounds: at the exported functions, where MPI's
-//! contract binds the program to pass valid arguments, and where circulant allocates.
+//! **What makes it safe.** A [`Buffer`] is an address that is compared and moved, never followed.
+//! Only a [`Region`] and an [`Array`] are read and written through, always inside their bounds, and
+//! both are made by unsafe code, which answers for those bounds: at the exported functions, where
+//! MPI's contract binds the program to pass valid arguments, and where circulant allocates.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
+use std::ptr::NonNull;
 
 use super::library::native;
 use super::sys::MPI_Datatype;
@@ -67,18 +69,16 @@ pub struct Region {
 
 impl Region {
     /// # Safety
-    /// The `length` bytes from `start` on may be read and written as long as the region, or a part of
-    /// it, is used.
+    /// The `length` bytes from `start` on may be read and written as long as the region, or a part
+    /// of it, is used.
     pub unsafe fn new(start: Buffer, length: usize) -> Region {
         Region { start, length }
     }
 
-    /// No bytes, at an address that is aligned as those of [`Allocation`](super::Allocation) are.
+    /// No bytes, at an address that is aligned as those of [`Allocation`] are.
     pub fn empty() -> Region {
         Region {
-            start: Buffer(std::ptr::without_provenance_mut(
-                super::allocation::ALIGNMENT,
-            )),
+            start: Buffer(std::ptr::without_provenance_mut(ALIGNMENT)),
             length: 0,
         }
     }
@@ -159,8 +159,8 @@ pub struct Array {
 
 impl Array {
     /// # Safety
-    /// `count` elements of `datatype`, the first of them at `first`, may be read and written as long
-    /// as the array, or a part of it, is used.
+    /// `count` elements of `datatype`, the first of them at `first`, may be read and written as
+    /// long as the array, or a part of it, is used.
     pub unsafe fn new(first: Buffer, count: usize, datatype: Datatype) -> Array {
         Array {
             first,
@@ -287,8 +287,8 @@ impl Array {
         })
     }
 
-    /// Copies the elements of `from`, which are as many and of the same datatype. `packed` is memory
-    /// for those that have gaps.
+    /// Copies the elements of `from`, which are as many and of the same datatype. `packed` is
+    /// memory for those that have gaps.
     ///
     /// # Errors
     /// MPI's.
@@ -314,8 +314,8 @@ impl Array {
         })
     }
 
-    /// Copies the memory of the elements of `from`, which are as many and of the same datatype, with
-    /// their gaps.
+    /// Copies the memory of the elements of `from`, which are as many and of the same datatype,
+    /// with their gaps.
     ///
     /// # Safety
     /// The gaps between the elements of both may be read and written as the elements may.
@@ -416,4 +416,72 @@ fn send_to_self(
             super::ignored_status(),
         )
     })
+}
+
+/// What allocations are aligned to: a cache line, and more than any C type needs.
+pub const ALIGNMENT: usize = 64;
+
+/// What the allocator aligns to. (To more than this it would write the zeros itself.)
+const ALLOCATED: usize = 16;
+
+/// A stretch of memory, or none.
+#[derive(Debug, Default)]
+pub struct Allocation(Option<(NonNull<u8>, Layout)>);
+
+// SAFETY: the memory is this allocation's alone.
+unsafe impl Send for Allocation {}
+// SAFETY: as above.
+unsafe impl Sync for Allocation {}
+
+impl Allocation {
+    /// Bytes that it holds.
+    pub fn capacity(&self) -> usize {
+        self.0.map_or(0, |(_, layout)| layout.size() - ALIGNMENT)
+    }
+
+    /// Makes it hold `bytes`, and says whether it does. What it held before is lost. The memory is
+    /// zeros that are not touched, so the system provides it only where it is used.
+    pub fn reserve(&mut self, bytes: usize) -> bool {
+        if self.capacity() >= bytes {
+            return true;
+        }
+        self.free();
+        let size = bytes.saturating_add(ALIGNMENT);
+        let Ok(layout) = Layout::from_size_align(size, ALLOCATED) else {
+            return false;
+        };
+        // SAFETY: the size is not 0.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) });
+        self.0 = start.map(|start| (start, layout));
+        self.0.is_some()
+    }
+
+    /// Its bytes, from an aligned address on.
+    ///
+    /// # Safety
+    /// The region is not used after the allocation is dropped or [reserved](Allocation::reserve)
+    /// anew.
+    pub unsafe fn region(&self) -> Region {
+        let Some((start, _)) = self.0 else {
+            return Region::empty();
+        };
+        let start = start.as_ptr();
+        let start = start.wrapping_add(start.align_offset(ALIGNMENT));
+        // SAFETY: the alignment was allocated besides the capacity, and the memory is there as long
+        // as the region by this function's contract.
+        unsafe { Region::new(Buffer::new(start.cast()), self.capacity()) }
+    }
+
+    fn free(&mut self) {
+        if let Some((start, layout)) = self.0.take() {
+            // SAFETY: allocated with this layout, and given up here.
+            unsafe { dealloc(start.as_ptr(), layout) };
+        }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        self.free();
+    }
 }

@@ -1,7 +1,7 @@
 //! Messages of bytes, one at a time, whose receiver learns from MPI how long they are.
 //!
-//! A message is looked at before it is received, which is safe where threads are only if nobody else
-//! receives from the same process meanwhile.
+//! A message is looked at before it is received, which is safe where threads are only if nobody
+//! else receives from the same process meanwhile.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;

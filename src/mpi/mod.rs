@@ -4,12 +4,10 @@
 //! | --- | --- |
 //! | `sys` | the declarations of mpi.h |
 //! | `library` | the MPI library of the process: functions and constants, found at run time |
-//! | `memory` | addresses, bytes, and elements of a datatype |
+//! | `memory` | addresses, bytes, elements of a datatype; memory of circulant's own |
 //! | `arguments` | buffer arguments with their counts and datatypes |
-//! | `allocation` | memory of circulant's own |
-//! | `communicator` | a communicator: who is in it, agreement between its processes |
+//! | `communicator` | communicators of the program, and private ones for circulant's messages |
 //! | `messages` | messages of bytes, of lengths that only the sender knows |
-//! | `private` | communicators for circulant's messages |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
 //! | `attribute` | typed attributes of communicators |
 //! | `datatype` | a datatype: sizes and layout |
@@ -18,7 +16,6 @@
 //! | `device` | which buffers are in the memory of a device |
 
 mod alias;
-mod allocation;
 mod arguments;
 mod attribute;
 mod communicator;
@@ -28,25 +25,22 @@ mod library;
 mod memory;
 mod messages;
 mod operator;
-mod private;
 mod probe;
 mod sys;
 
 use std::ffi::c_int;
 
 pub use alias::Alias;
-pub use allocation::{ALIGNMENT, Allocation};
 pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
 pub use attribute::Attribute;
-pub use communicator::Communicator;
+pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
 pub use library::{
     Integer, Native, NumberKind, find_in, function, is_another, library, native, object_of,
 };
-pub use memory::{Array, Buffer, Region};
+pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
 pub use operator::Operator;
-pub use private::Private;
 #[cfg(idup_with_info)]
 pub use sys::MPI_Info;
 #[cfg(large_count)]
@@ -137,7 +131,8 @@ pub fn is_active() -> bool {
     initialized != 0 && finalized == 0
 }
 
-/// Whether MPI_Comm_spawn started this process. SMPI has no MPI_Comm_spawn, and ends when it is asked.
+/// Whether MPI_Comm_spawn started this process. SMPI has no MPI_Comm_spawn, and ends when it is
+/// asked.
 pub fn is_spawned() -> bool {
     if cfg!(smpi) {
         return false;

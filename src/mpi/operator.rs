@@ -18,7 +18,7 @@ unsafe impl Send for Operator {}
 unsafe impl Sync for Operator {}
 
 impl Operator {
-    /// None for an operator that MPI has to probe.
+    /// None for an operator that MPI has to judge.
     pub fn new(handle: MPI_Op) -> Option<Operator> {
         let constants = &native().constants;
         let unset = MPI_Op(UNSET as _);
@@ -45,8 +45,8 @@ impl Operator {
         Some(flag != 0)
     }
 
-    /// Whether MPI takes this for an operator of the program's. It is asked to reduce nothing, on the
-    /// probe, whose errors the program does not hear of.
+    /// Whether MPI takes this for an operator of the program's. It is asked to reduce nothing, on
+    /// the probe, whose errors the program does not hear of.
     fn is_known(self) -> bool {
         let Some(probe) = probe() else {
             return true;
@@ -78,9 +78,9 @@ impl Operator {
     }
 
     /// Whether no order of operands makes a difference to the result, not even in its last bit: one
-    /// of MPI's own operators on one of its integer datatypes. (Not those of pairs, which are mostly of
-    /// floating-point numbers. Even the largest of those depends on the order: there are two zeros, and
-    /// NaN.)
+    /// of MPI's own operators on one of its integer datatypes. (Not those of pairs, which are
+    /// mostly of floating-point numbers. Even the largest of those depends on the order: there are
+    /// two zeros, and NaN.)
     pub fn is_exact_on(self, datatype: &Datatype) -> bool {
         let c = &native().constants;
         self.is_predefined()
@@ -92,8 +92,8 @@ impl Operator {
             )
     }
 
-    /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element, on
-    /// a communicator of this process alone, where errors are returned. (MPI_Reduce_local would
+    /// Whether MPI accepts this predefined operator on `datatype`: asks it to reduce one element,
+    /// on a communicator of this process alone, where errors are returned. (MPI_Reduce_local would
     /// raise them on a communicator of the program.) Yes, if that communicator cannot be made: the
     /// other processes will not say no to the same question.
     pub fn accepts(self, datatype: &Datatype, private: &Private) -> bool {

@@ -8,9 +8,10 @@ use super::library::native;
 use super::sys::MPI_Comm;
 use super::{Communicator, Error, check};
 
-/// A communicator of this process alone, on which errors are returned, for local calls: where MPI is
-/// asked about a handle that may be invalid. Functions without a communicator would raise the error on
-/// MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the call.
+/// A communicator of this process alone, on which errors are returned, for local calls: where MPI
+/// is asked about a handle that may be invalid. Functions without a communicator would raise the
+/// error on MPI_COMM_WORLD, whose handler may end the program, and not on the communicator of the
+/// call.
 pub(super) struct Probe {
     communicator: Communicator,
     /// See [`Probe::is_always_handled`].
@@ -33,7 +34,8 @@ impl Probe {
     }
 
     fn new() -> Result<Probe, Error> {
-        // Not of MPI_COMM_SELF, whose handler, once set, counts more than MPI_COMM_WORLD's in MPICH 5.
+        // Not of MPI_COMM_SELF, whose handler, once set, counts more than MPI_COMM_WORLD's in MPICH
+        // 5.
         let world = Communicator::world();
         let made = world.with_errors_returned(|| world.create_alone())?;
         let mut probe = Probe {
@@ -47,8 +49,8 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Makes a communicator from it, for nothing: whether that has its error handler; none where there is
-    /// no room for one more.
+    /// Makes a communicator from it, for nothing: whether that has its error handler; none where
+    /// there is no room for one more.
     fn make_one(&self) -> Option<bool> {
         let child = Communicator::new(self.communicator.create_alone().ok()?);
         let is_handled = child.returns_errors();
@@ -56,7 +58,8 @@ impl Probe {
         Some(is_handled)
     }
 
-    /// Whether a communicator has the handler of the one that it was made from, and thus always one.
+    /// Whether a communicator has the handler of the one that it was made from, and thus always
+    /// one.
     pub(super) fn is_always_handled(&self) -> bool {
         self.always_handled
     }
@@ -73,8 +76,8 @@ pub(super) fn probe() -> Option<&'static Probe> {
     if cfg!(smpi) {
         return None;
     }
-    // One thread makes it, and the others go without meanwhile: no lock is held while MPI makes it, and
-    // two could not be made at once with one tag.
+    // One thread makes it, and the others go without meanwhile: no lock is held while MPI makes it,
+    // and two could not be made at once with one tag.
     if PROBE.get().is_none() && !MAKING.swap(true, Ordering::AcqRel) {
         let made = Probe::new().ok()?;
         return Some(PROBE.get_or_init(|| made));

@@ -16,10 +16,10 @@
 //! process as e has such skips; about p q / 2 in all.
 //!
 //! Deviation:
-//! 1. No lists are kept. Where a process sends the blocks that have e - s to go of e, it receives as
-//!    many of the same kind. So a process has one place for each e, 0 <= e < p. *Message e* is at first
-//!    its block for r + e, and in the end the block from r - e. Which messages travel in a round is the
-//!    same on all processes, and is computed once ([`Routes`]).
+//! 1. No lists are kept. Where a process sends the blocks that have e - s to go of e, it receives
+//!    as many of the same kind. So a process has one place for each e, 0 <= e < p. *Message e* is
+//!    at first its block for r + e, and in the end the block from r - e. Which messages travel in a
+//!    round is the same on all processes, and is computed once ([`Routes`]).
 
 use std::sync::Arc;
 

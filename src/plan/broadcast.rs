@@ -16,11 +16,20 @@
 //!
 //! Deviations:
 //! 1. Processes are renumbered so that the root is 0 (the paper says how, below Algorithm 1).
-//! 2. Rounds are in closed form, see [`phases`](super::phases).
+//! 2. Rounds are in closed form instead of counters that are increased by q. With
+//!    x = (q - (n-1) mod q) mod q virtual rounds, and for real round i and I = i + x:
+//!
+//!    ```text
+//!    k     = I mod q
+//!    block = schedule[k] - x + q * floor(I / q)     none if negative, n-1 if larger than n-1
+//!    ```
+//!
+//!    The paper starts an entry k < x at schedule[k] - x + q because its first use is in phase 1;
+//!    with floor(I / q) that is the same value. So rounds can be visited in any order, and a
+//!    reversal needs no second derivation.
 
 use std::sync::Arc;
 
-use super::phases::Phases;
 use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::{Skips, receive_schedule, send_schedule};
 
@@ -126,5 +135,68 @@ impl Plan for Broadcast {
 
     fn width(&self, _index: usize) -> usize {
         1
+    }
+}
+
+/// The number of blocks and the rounds of a pipelined schedule: the arithmetic that Algorithm 1 and
+/// Algorithm 7 share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phases {
+    q: usize,
+    blocks: usize,
+    /// x, the virtual rounds before the first real one.
+    skipped: usize,
+}
+
+impl Phases {
+    /// For `blocks >= 1` blocks and q skips.
+    pub(super) fn new(q: usize, blocks: usize) -> Phases {
+        let blocks = blocks.max(1);
+        let skipped = if q == 0 {
+            0
+        } else {
+            (q - (blocks - 1) % q) % q
+        };
+        Phases { q, blocks, skipped }
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// n - 1 + q, or none at all where there is nobody to talk to.
+    pub(super) fn rounds(&self) -> usize {
+        if self.q == 0 {
+            0
+        } else {
+            self.blocks - 1 + self.q
+        }
+    }
+
+    /// 2q: in phase f entry s of a schedule stands for block s - x + q f, and -q <= s < q. So block
+    /// b is met in two phases, c = floor((b + x) / q) and c + 1, which are fewer than 2q rounds.
+    /// The blocks that were met and will be again, of the phases f - 1 and f, are 2q in a row.
+    /// (Only in the last phase, where q f = n - 1 + x, larger numbers stand for block n - 1.)
+    pub(super) fn span(&self) -> usize {
+        2 * self.q
+    }
+
+    /// Which skip round `round` uses.
+    pub(super) fn skip_index(&self, round: usize) -> usize {
+        (round + self.skipped) % self.q
+    }
+
+    /// What is added to a schedule entry in `round` to give a block number.
+    pub(super) fn shift(&self, round: usize) -> isize {
+        let phase = (round + self.skipped) / self.q;
+        (self.q * phase) as isize - self.skipped as isize
+    }
+
+    /// The block that schedule entry `entry` stands for where entries are shifted by `shift`.
+    pub(super) fn block(&self, entry: i8, shift: isize) -> Option<usize> {
+        let block = isize::from(entry) + shift;
+        usize::try_from(block)
+            .ok()
+            .map(|block| block.min(self.blocks - 1))
     }
 }

@@ -14,8 +14,8 @@
 //! result: W + V
 //! ```
 //!
-//! After round k, W holds the operands of processes r + 1, ..., r + s[k+1] - 1, each once. With e = 0
-//! the operands of r + s[k], ..., r + 2 s[k] - 1 are added to those of r + 1, ..., r + s[k] - 1;
+//! After round k, W holds the operands of processes r + 1, ..., r + s[k+1] - 1, each once. With e =
+//! 0 the operands of r + s[k], ..., r + 2 s[k] - 1 are added to those of r + 1, ..., r + s[k] - 1;
 //! with e = 1 those of r + s[k], ..., r + 2 s[k] - 2.
 //!
 //! Cost: q rounds of the whole operand. It is combined once in each round but the first, once more

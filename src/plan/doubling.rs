@@ -11,10 +11,10 @@
 //! ```
 //!
 //! Cost: q rounds. Each process sends and receives exactly p - 1 blocks.
-//! [`Reversed`](super::Reversed) it is Algorithm 1, the reduce-scatter, of the same cost, with p - 1
-//! blocks combined (Theorem 1). One after the other they are Algorithm 2, the allreduce (Theorem 2):
-//! each block of the result is computed once, by one process, and copied, so all processes get the
-//! same bits.
+//! [`Reversed`](super::Reversed) it is Algorithm 1, the reduce-scatter, of the same cost, with p -
+//! 1 blocks combined (Theorem 1). One after the other they are Algorithm 2, the allreduce (Theorem
+//! 2): each block of the result is computed once, by one process, and copied, so all processes get
+//! the same bits.
 //!
 //! Deviations:
 //! 1. R is not a rotated copy. Blocks are named by their process, and the engine moves those that
@@ -25,11 +25,11 @@
 //!    floor(p/2) in the first round, and where p is odd half as much in the next (the paper's
 //!    section 3).
 //! 2. Rounds can be filled in in any order, so the skips need no stack.
-//! 3. A round's sequence may go in several steps, one after the other ([`Segments`]). The one-ported
-//!    model does not ask for that, but networks do: two processes that send each other megabytes at
-//!    once over one connection each way take up to twice the time of the bytes (measured over TCP:
-//!    acknowledgements queue behind data). Short messages keep each other in step. Where all fits
-//!    into one step each, these are the paper's q rounds.
+//! 3. A round's sequence may go in several steps, one after the other ([`Segments`]). The
+//!    one-ported model does not ask for that, but networks do: two processes that send each other
+//!    megabytes at once over one connection each way take up to twice the time of the bytes
+//!    (measured over TCP: acknowledgements queue behind data). Short messages keep each other in
+//!    step. Where all fits into one step each, these are the paper's q rounds.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! The exchange between the two groups of an inter-communicator: the data of each group goes once to
-//! the other, spread over its processes. An allgather inside each group then completes
+//! The exchange between the two groups of an inter-communicator: the data of each group goes once
+//! to the other, spread over its processes. An allgather inside each group then completes
 //! MPI_Allgather(v).
 //!
-//! Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*. Groups A and
-//! B of p >= q processes; the bytes of all blocks of a group, one after the other in rank order, are
-//! its *stream*, which is cut into a *segment* for each process of the other group.
+//! Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*. Groups A
+//! and B of p >= q processes; the bytes of all blocks of a group, one after the other in rank
+//! order, are its *stream*, which is cut into a *segment* for each process of the other group.
 //!
 //! ```text
 //! Algorithm 1 (blocks of kA and of kB bytes):
@@ -19,20 +19,21 @@
 //!     sender with other receivers before it
 //! ```
 //!
-//! Cost: transfer times of at most M + kB (Theorem 1) and M + max k (Theorem 3), where M is the bytes
-//! of the larger stream; ceil(p/q) rounds for Algorithm 1.
+//! Cost: transfer times of at most M + kB (Theorem 1) and M + max k (Theorem 3), where M is the
+//! bytes of the larger stream; ceil(p/q) rounds for Algorithm 1.
 //!
 //! Deviations:
-//! 1. Both groups are numbered through: the processes of the first, then those of the second. So one
-//!    private intra-communicator of all carries the exchange and both allgathers, where the paper uses
-//!    the inter-communicator and the communicators of the groups.
-//! 2. The order of receives is one of rounds: a part that is sent in a round is received in it. That
-//!    is the engine's model, and no other order of a receiver's parts results. The two directions
-//!    share their rounds, so a process' send may wait for a receive that it does not depend on.
+//! 1. Both groups are numbered through: the processes of the first, then those of the second. So
+//!    one private intra-communicator of all carries the exchange and both allgathers, where the
+//!    paper uses the inter-communicator and the communicators of the groups.
+//! 2. The order of receives is one of rounds: a part that is sent in a round is received in it.
+//!    That is the engine's model, and no other order of a receiver's parts results. The two
+//!    directions share their rounds, so a process' send may wait for a receive that it does not
+//!    depend on.
 //! 3. A round goes in steps of a segment size, all of its parts at once, for the reason that
 //!    [`Segments`](super::Segments) gives.
-//! 4. In Algorithm 2 the segments are cut as [blocks](block_range) are: longer ones are spread evenly,
-//!    not first.
+//! 4. In Algorithm 2 the segments are cut as [blocks](block_range) are: longer ones are spread
+//!    evenly, not first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,8 +56,8 @@ pub enum Division {
 }
 
 impl Division {
-    /// For blocks of equal length in each group, the longest of `longest` units, in steps of `segment`:
-    /// by blocks, which takes the fewest messages, unless it is the bytes that count.
+    /// For blocks of equal length in each group, the longest of `longest` units, in steps of
+    /// `segment`: by blocks, which takes the fewest messages, unless it is the bytes that count.
     pub fn of_equal_blocks(longest: usize, segment: usize) -> Division {
         if longest <= segment {
             Division::ByBlocks
@@ -184,8 +185,8 @@ pub struct Part {
     step: usize,
 }
 
-/// The parts of both streams, in rounds: what all processes have in common. Message m of the exchange is
-/// part m.
+/// The parts of both streams, in rounds: what all processes have in common. Message m of the
+/// exchange is part m.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     parts: Vec<Part>,
@@ -202,8 +203,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of the streams of the first and of the second group, in steps of `segment` units, at
-    /// least one.
+    /// The parts of the streams of the first and of the second group, in steps of `segment` units,
+    /// at least one.
     pub fn new(streams: &[Stream; 2], segment: usize) -> Parts {
         let mut parts = Parts {
             segment: segment.max(1),
@@ -275,8 +276,8 @@ fn append_parts(stream: &Stream, parts: &mut Vec<Part>) {
     }
 }
 
-/// Gives each part of a stream its round, by the paper's order: at a receiver, first the part of the
-/// sender that has further receivers, last that of the sender that had others before.
+/// Gives each part of a stream its round, by the paper's order: at a receiver, first the part of
+/// the sender that has further receivers, last that of the sender that had others before.
 fn assign_rounds(parts: &mut [Part]) {
     let same_sender = |parts: &[Part], index: usize, other: Option<usize>| {
         let other = other.and_then(|other| parts.get(other));
@@ -448,8 +449,8 @@ mod tests {
         assert_eq!(rounds(&stream), expected);
     }
 
-    /// One send and one receive a process and round, at most, and Theorem 3's exchange time: max k or a
-    /// segment, in an execution without rounds in which each process keeps its order.
+    /// One send and one receive a process and round, at most, and Theorem 3's exchange time: max k
+    /// or a segment, in an execution without rounds in which each process keeps its order.
     #[test]
     fn exchange_takes_the_papers_time() {
         for (senders, receivers) in (1..=9).flat_map(|p| (1..=9).map(move |q| (p, q))) {

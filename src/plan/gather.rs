@@ -13,10 +13,10 @@
 //! Cost: q rounds; each process but the root sends once, and the root receives p - 1 blocks in q
 //! messages, of at most 2^k blocks in round k. The scatter is the same rounds backward.
 //!
-//! So the tree is the one that Algorithm 1 builds implicitly (the paper's Figure 1): i + s is a child
-//! of i in the round of skip s. A message holds the blocks of a subtree, depth first, in the order in
-//! which they were appended. Messages that lie in
-//! the order of [`Gather::visit_messages`] need not be packed.
+//! So the tree is the one that Algorithm 1 builds implicitly (the paper's Figure 1): i + s is a
+//! child of i in the round of skip s. A message holds the blocks of a subtree, depth first, in the
+//! order in which they were appended. Messages that lie in the order of [`Gather::visit_messages`]
+//! need not be packed.
 
 use std::sync::Arc;
 

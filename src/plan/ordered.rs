@@ -1,7 +1,7 @@
 //! The reduce-scatter of one process in the order of the ranks, for operators that do not commute.
 //!
-//! Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 1 with the skips
-//! p - 1, ..., 1 (Corollary 2), by which every process talks to every other:
+//! Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 1 with the
+//! skips p - 1, ..., 1 (Corollary 2), by which every process talks to every other:
 //!
 //! ```text
 //! for s = p-1, ..., 1:
@@ -9,8 +9,8 @@
 //! result: T[0] op T[1] op ... op T[p-1], where T[r] is the own contribution
 //! ```
 //!
-//! Cost: p - 1 rounds. Each process sends and receives exactly p - 1 blocks and combines p - 1, all of
-//! them at the end; they take p - 1 blocks of scratch.
+//! Cost: p - 1 rounds. Each process sends and receives exactly p - 1 blocks and combines p - 1, all
+//! of them at the end; they take p - 1 blocks of scratch.
 //!
 //! Deviation:
 //! 1. A message may be cut into several blocks, one round each, for the reason that

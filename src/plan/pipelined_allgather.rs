@@ -25,7 +25,7 @@
 
 use std::sync::Arc;
 
-use super::phases::Phases;
+use super::broadcast::Phases;
 use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
 use crate::schedule::{Skips, Table};
 

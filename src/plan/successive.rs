@@ -1,8 +1,8 @@
 //! Successive broadcasts: who owns which step, and along which tree its value goes.
 //!
-//! Step i's owner computes a value from those of the steps before, and broadcasts it to all; n times,
-//! in order. Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3, for
-//! p = 2^d:
+//! Step i's owner computes a value from those of the steps before, and broadcasts it to all; n
+//! times, in order. Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*,
+//! section 3, for p = 2^d:
 //!
 //! ```text
 //! owner(i) = x(i), the i-th of the binary reflected Gray code, and cyclically on
@@ -11,37 +11,37 @@
 //! in the paper's port model it starts at time 2i; a process at level l sends on at 2i + l
 //! ```
 //!
-//! Relative to root and rotation all trees are one: a process' *label* is the rotation by -v of its rank
-//! xor the root's; the root has label 0, and the parent of a label is the same without its lowest bit.
-//! So the next owner has label 1: a child of the root, and, having no lower bit, one that sends
-//! nothing on.
+//! Relative to root and rotation all trees are one: a process' *label* is the rotation by -v of its
+//! rank xor the root's; the root has label 0, and the parent of a label is the same without its
+//! lowest bit. So the next owner has label 1: a child of the root, and, having no lower bit, one
+//! that sends nothing on.
 //!
-//! **Any other p.** The same tree, of the labels 0..p, on the circulant graph with the skips 1, 2, 4, ...
-//! (the edges are from a label to the same with a lower bit set, which lead 2^k further): owner(i) = i mod p,
-//! and the label of process u is (u - owner(i)) mod p. That is the paper's schedule for every p, with
-//! the paper's proofs:
+//! **Any other p.** The same tree, of the labels 0..p, on the circulant graph with the skips 1, 2,
+//! 4, ... (the edges are from a label to the same with a lower bit set, which lead 2^k further):
+//! owner(i) = i mod p, and the label of process u is (u - owner(i)) mod p. That is the paper's
+//! schedule for every p, with the paper's proofs:
 //!
 //! - The level of a label is the number of its bits, L(v). A successor has at most one bit more,
 //!   L(v) <= L(v - 1) + 1, with equality only if v is odd; and then v has no children.
-//! - Of the steps i < j the labels of one process are v and w = (v - (j - i)) mod p, so L(v) - L(w) <= j - i
-//!   (where w wraps around, L(v) <= v <= j - i - 1). Step i reaches it at 2i + L(v), step j at
-//!   2j + L(w) >= 2i + L(v) + (j - i): in order (Lemma 1), each at a time of its own.
+//! - Of the steps i < j the labels of one process are v and w = (v - (j - i)) mod p, so L(v) - L(w)
+//!   <= j - i (where w wraps around, L(v) <= v <= j - i - 1). Step i reaches it at 2i + L(v), step
+//!   j at 2j + L(w) >= 2i + L(v) + (j - i): in order (Lemma 1), each at a time of its own.
 //! - Likewise no two sends of a process coincide. It sends step i when it receives step j only if
-//!   L(v) = L(w) - 1 + 2 (j - i) <= L(w) + j - i, that is, j = i + 1 and L(v) = L(w) + 1: then v is odd, and does
-//!   not send (Lemma 3).
+//!   L(v) = L(w) - 1 + 2 (j - i) <= L(w) + j - i, that is, j = i + 1 and L(v) = L(w) + 1: then v is
+//!   odd, and does not send (Lemma 3).
 //!
-//! Cost in the port model, where a process sends to all its children at once: 2(n - 1) + the largest level
-//! ([`Succession::time`]), which is floor(log2 p) for every p: of the labels below p, that with the most bits is
-//! 2^floor(log2 p) - 1, but for p = 2^d p - 1, which are as many. For n = p = 2^d that is the paper's 2p + log2 p - 2.
-//! In p steps every process sends p - 1 messages on the circulant graph; on the hypercube some send up to a
-//! quarter more (counted up to p = 256).
+//! Cost in the port model, where a process sends to all its children at once: 2(n - 1) + the
+//! largest level ([`Succession::time`]), which is floor(log2 p) for every p: of the labels below p,
+//! that with the most bits is 2^floor(log2 p) - 1, but for p = 2^d p - 1, which are as many. For n
+//! = p = 2^d that is the paper's 2p + log2 p - 2. In p steps every process sends p - 1 messages on
+//! the circulant graph; on the hypercube some send up to a quarter more (counted up to p = 256).
 //!
 //! Deviations:
-//! 1. The paper's model sends to all children at once. Ports of networks do not: children are listed by
-//!    ascending label, so that the next owner receives first, and who owns a step soon soon
-//!    ([`Tree::children`]).
-//! 2. n may be any number: the Gray code is cyclic (the paper's n is p), and x(i) and x(j) differ in at
-//!    most j - i bits across its end, too, which is all that the proofs use.
+//! 1. The paper's model sends to all children at once. Ports of networks do not: children are
+//!    listed by ascending label, so that the next owner receives first, and who owns a step soon
+//!    soon ([`Tree::children`]).
+//! 2. n may be any number: the Gray code is cyclic (the paper's n is p), and x(i) and x(j) differ
+//!    in at most j - i bits across its end, too, which is all that the proofs use.
 
 use std::ops::Range;
 
@@ -133,10 +133,10 @@ impl Succession {
         }
     }
 
-    /// A lower bound on the time of p steps where a process has at most `degree` children, in the manner of
-    /// the paper's Proposition 2: each process receives p - 1 values and sends its own; a broadcast has
-    /// at least (p - 1)/degree processes that send, the root among them; so some process sends on as many values
-    /// as there are others of those.
+    /// A lower bound on the time of p steps where a process has at most `degree` children, in the
+    /// manner of the paper's Proposition 2: each process receives p - 1 values and sends its own; a
+    /// broadcast has at least (p - 1)/degree processes that send, the root among them; so some
+    /// process sends on as many values as there are others of those.
     pub fn lower_bound(&self, degree: usize) -> usize {
         let others = self.processes.saturating_sub(1);
         match others.div_ceil(degree.max(1)).checked_sub(1) {
@@ -182,9 +182,10 @@ impl Tree {
         (label != 0).then(|| self.rank(label & (label - 1)))
     }
 
-    /// To whom `rank` sends the value, by ascending label: those first that own a step soon, as label 1, the
-    /// next owner, does, and these have the smaller subtrees. (With the largest subtree first, as in most
-    /// broadcasts, the next owner would wait for all other sends of the root.)
+    /// To whom `rank` sends the value, by ascending label: those first that own a step soon, as
+    /// label 1, the next owner, does, and these have the smaller subtrees. (With the largest
+    /// subtree first, as in most broadcasts, the next owner would wait for all other sends of the
+    /// root.)
     pub fn children(&self, rank: usize) -> impl Iterator<Item = usize> {
         let (tree, label) = (*self, self.label(rank));
         tree.lower_bits(label)

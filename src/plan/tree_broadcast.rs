@@ -1,15 +1,15 @@
 //! The broadcast of one process along the tree of successive broadcasts.
 //!
-//! Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 ([`Tree`] has
-//! the tree, for every p):
+//! Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 ([`Tree`]
+//! has the tree, for every p):
 //!
 //! ```text
 //! Recv(buf, parent)
 //! for each child, the next root first: Send(buf, child)
 //! ```
 //!
-//! The next root receives first and sends nothing on. So it can start its own broadcast while others
-//! are still in this one.
+//! The next root receives first and sends nothing on. So it can start its own broadcast while
+//! others are still in this one.
 //!
 //! Cost: at most floor(log2 p) messages from the root to any process. The rounds are each process's
 //! own: one to receive, and one for each child.

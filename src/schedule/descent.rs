@@ -3,8 +3,8 @@
 //! At level k the processes fall into segments: those that agree on the skips of index above k in
 //! their canonical skip sequences. At level q-1 all p processes are one segment; a segment of level
 //! k falls into its lower half, the first skip[k] processes, and its upper half, the rest (at most
-//! skip[k], and possibly none): the segments of level k-1. This is Algorithm 6's invariant seen from
-//! the segment: r' is the offset of r in its segment, e the length of the segment, c its head.
+//! skip[k], and possibly none): the segments of level k-1. This is Algorithm 6's invariant seen
+//! from the segment: r' is the offset of r in its segment, e the length of the segment, c its head.
 //!
 //! The head of a segment is the smallest skip index of its first process: k for the upper half of a
 //! level-k segment, inherited by a lower half, and q for segments that start at the root.
@@ -30,7 +30,8 @@ pub(super) struct Descent {
     after: Segment,
 }
 
-/// The block that goes from one process to the one skip[k] further on in round k, or how to find it.
+/// The block that goes from one process to the one skip[k] further on in round k, or how to find
+/// it.
 pub(super) enum Entry {
     /// This block.
     Block(usize),
@@ -165,14 +166,15 @@ impl Segment {
     /// By Lemma 4 the receiver, `receiver` places after the start of this segment, gets the largest
     /// baseblock that it has not got before among the processes from `receiver - skip[k+1]` to
     /// `receiver - skip[k]`, the sender. All but at most one of them, at the far end, are in this
-    /// segment's lower half, with the sender as the last but for few, or as the first of the upper half.
+    /// segment's lower half, with the sender as the last but for few, or as the first of the upper
+    /// half.
     ///
     /// 1. The segment is shorter than skip[k]: the interval may reach back over several segments,
     ///    and is searched, except where Algorithm 6 knows that the receiver lacks the head.
     /// 2. The segment's first process is inside the interval: its baseblock, the head, exceeds
     ///    those of the others, and the receiver lacks it.
-    /// 3. The first process is the far end of the interval, or beyond. A far end is left to the next
-    ///    round if there is another choice (Algorithm 4 accepts e only after trying to go on
+    /// 3. The first process is the far end of the interval, or beyond. A far end is left to the
+    ///    next round if there is another choice (Algorithm 4 accepts e only after trying to go on
     ///    from there): that is any index below k, or at most k if the sender starts the upper half.
     /// 4. As 3, but the upper half is so short that by Algorithm 6 the receiver lacks k.
     #[inline]

@@ -2,11 +2,11 @@
 //! Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast, Reduction
 //! and All-Reduction", 2024; "the paper" in this module).
 //!
-//! p processes, of which 0 is the root (others renumber), broadcast blocks 0, 1, 2, ... in phases of
-//! q = ceil(log2 p) rounds. In round k of every phase, process r sends to `r + skip[k]` and receives
-//! from `r - skip[k]`, modulo p. Which block is the matter of the two schedules: in phase j, r sends
-//! `send[k] + j q` and receives `recv[k] + j q`, and a negative block is none. Correct schedules
-//! fulfil the paper's four conditions:
+//! p processes, of which 0 is the root (others renumber), broadcast blocks 0, 1, 2, ... in phases
+//! of q = ceil(log2 p) rounds. In round k of every phase, process r sends to `r + skip[k]` and
+//! receives from `r - skip[k]`, modulo p. Which block is the matter of the two schedules: in phase
+//! j, r sends `send[k] + j q` and receives `recv[k] + j q`, and a negative block is none. Correct
+//! schedules fulfil the paper's four conditions:
 //!
 //! 1. what r receives in round k is what `r - skip[k]` sends;
 //! 2. what r sends in round k is what `r + skip[k]` receives;

@@ -18,9 +18,9 @@
 //!    entry is the sender's send entry. In round k the sender, skip[k] processes before, is in the
 //!    same segment if r is in the upper half, and else in the upper half of the segment before, or
 //!    near its middle: so Algorithm 6 can be read at the receiver.
-//! 2. A violation does not take a whole receive schedule. What the search of Algorithm 4 finds there
-//!    is known, see [`Segment::edge`]: it depends on the receiver's rounds before k alone, which are
-//!    the last k levels of its descent.
+//! 2. A violation does not take a whole receive schedule. What the search of Algorithm 4 finds
+//!    there is known, see [`Segment::edge`]: it depends on the receiver's rounds before k alone,
+//!    which are the last k levels of its descent.
 //! 3. Only where a segment is shorter than skip[k], which happens for very small k, is there
 //!    a search.
 //! 4. The two schedules share one descent ([`schedules`]).

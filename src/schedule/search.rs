@@ -25,7 +25,8 @@
 use super::skips::Skips;
 
 /// The raw entry (a skip index; q for the baseblock received for the first time) of round `k` of
-/// process `r`, where `used` has a bit for the baseblock of r and for each raw entry before round k.
+/// process `r`, where `used` has a bit for the baseblock of r and for each raw entry before round
+/// k.
 pub(super) fn entry(skips: &Skips, r: usize, k: usize, used: u64) -> usize {
     let (p, q) = (skips.processes(), skips.q());
     let sender = skips.baseblock(skips.from(r, k));

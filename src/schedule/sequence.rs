@@ -13,9 +13,10 @@
 //! ```
 //!
 //! Corollary 2 asks that every i, 0 < i < p, be a sum of different skips. Algorithm 1 goes further:
-//! in round k it subtracts s[k+1] from exactly those i that are not smaller, and what is left of them
-//! must be smaller than s[k+1]. That is s[k] <= 2 s[k+1] for all k, which implies the corollary's
-//! condition: i reaches 0 by subtracting each skip at most once. [`Sequence::new`] checks it.
+//! in round k it subtracts s[k+1] from exactly those i that are not smaller, and what is left of
+//! them must be smaller than s[k+1]. That is s[k] <= 2 s[k+1] for all k, which implies the
+//! corollary's condition: i reaches 0 by subtracting each skip at most once. [`Sequence::new`]
+//! checks it.
 
 /// A rule for the skips.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -15,8 +15,8 @@
 //! recvblock[k] of a process depends only on the skip[k+1] processes before it (Lemma 4), which are
 //! the copies of those before process j if there are that many in the segment.
 //!
-//! Cost: each of the p q entries is written about once, by a fill or a copy of a contiguous range, plus
-//! O(q^3) single entries at edges, each O(q).
+//! Cost: each of the p q entries is written about once, by a fill or a copy of a contiguous range,
+//! plus O(q^3) single entries at edges, each O(q).
 
 use super::descent::{Entry, Segment};
 use super::search;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Algorithm, Facts, MESSAGE_MAX, Merging, Reason, Settings, Successive};
 
 /// The largest value of successive broadcasts that may go from owner to owner without being asked
-/// for, in bytes: larger ones wait for ports, and not for messages. 4 KiB and what goes before them.
+/// for, in bytes: larger ones wait for ports, and not for messages. 4 KiB and what goes before
+/// them.
 const RELAYED_VALUE: usize = (4 << 10) + 64;
 /// The most memory for values that go so, in bytes.
 const RELAYED_MEMORY: u64 = 16 << 20;
@@ -14,9 +15,9 @@ const COMPARED_STEPS: usize = 12;
 /// Callbacks are short where they take one of so many parts of the time.
 const CALLBACKS_SHARE: u32 = 4;
 
-/// How the values of `steps` successive broadcasts go that take up `bytes` bytes each, with what goes
-/// before them. Both ways are measured only where each process has many steps; and two processes send
-/// as much either way.
+/// How the values of `steps` successive broadcasts go that take up `bytes` bytes each, with what
+/// goes before them. Both ways are measured only where each process has many steps; and two
+/// processes send as much either way.
 ///
 /// # Errors
 /// The reason to run by MPI's broadcasts.
@@ -41,8 +42,8 @@ pub fn successive(
 }
 
 /// Whether, after some steps by trees, some are tried by relay; to be agreed on by all processes.
-/// Where storing takes long, it is better spread over all steps, as trees do. And callbacks that wait
-/// for those of other processes, as a relay's must not, take longer than a message.
+/// Where storing takes long, it is better spread over all steps, as trees do. And callbacks that
+/// wait for those of other processes, as a relay's must not, take longer than a message.
 pub fn tries_relay(by_trees: Duration, in_callbacks: Duration) -> bool {
     CALLBACKS_SHARE * in_callbacks <= by_trees
 }
@@ -56,12 +57,12 @@ pub fn faster_way(by_trees: Duration, by_relay: Duration) -> Algorithm {
     }
 }
 
-/// How operands that grow are exchanged. How long they are is not known before: each process knows of
-/// its own only. Algorithm 2 sends the least, and combines the least (three times all elements at
-/// most, Algorithm 0 log2 p times), in as few rounds as any.
+/// How operands that grow are exchanged. How long they are is not known before: each process knows
+/// of its own only. Algorithm 2 sends the least, and combines the least (three times all elements
+/// at most, Algorithm 0 log2 p times), in as few rounds as any.
 ///
-/// Between nodes long messages go in steps, which keeps neighbours in step. On one node, where messages
-/// cost more than that gains, they are as long as MPI counts.
+/// Between nodes long messages go in steps, which keeps neighbours in step. On one node, where
+/// messages cost more than that gains, they are as long as MPI counts.
 ///
 /// # Errors
 /// The reason to run Algorithm 0, by MPI's allgather.

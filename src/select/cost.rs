@@ -3,19 +3,33 @@
 //! A process sends one message and receives one message at a time (one-ported); a message of b
 //! bytes takes alpha + beta b. Time for combining operands is left out: both sides spend it.
 //!
-//! - circulant: n - 1 + q rounds of one message of m/n bytes; or, with one block, q rounds of as many
-//!   consecutive blocks as the skips say. A flat circulant graph takes no
-//!   notice of nodes: nearly every message leaves its node, so the processes of a node share its
-//!   port, and beta counts as often as there are processes on it.
+//! - circulant: n - 1 + q rounds of one message of m/n bytes; or, with one block, q rounds of as
+//!   many consecutive blocks as the skips say. A flat circulant graph takes no notice of nodes:
+//!   nearly every message leaves its node, so the processes of a node share its port, and beta
+//!   counts as often as there are processes on it.
 //! - native: the start-ups of its pattern, and a factor times the port's time for m bytes. Native
 //!   collectives may be node-aware: where processes share a node they are charged neither for its
 //!   port nor a factor. Nor are they between few nodes, where there is little to gain. Both err on
 //!   the side of leaving a call native.
 //!
 //! Every constant here is shipped, not fitted to the machine that the program runs on.
+//!
+//! **The number of blocks.** A pipeline of n blocks takes n - 1 + q rounds, q = ceil(log2 p). Small
+//! blocks fill it soon, large ones cost few start-ups; with start-up time alpha and time per byte
+//! beta, (n - 1 + q)(alpha + beta m/n) is least for n = sqrt((q - 1) beta m / alpha). Hence the
+//! rules of Träff's paper on broadcast schedules: block size F sqrt(m/q) for broadcast and
+//! reduction, block count sqrt(m q)/G for the others.
+//!
+//! The others need several blocks only where their parts differ in size: the algorithms with one
+//! block take q rounds in which each process sends p - 1 parts, which nothing undercuts where all
+//! are as large. So G is for where one block would [move more](one_block_volume) than n do: n
+//! blocks move (n - 1 + q)/n times the problem.
+//!
+//! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F. The factors stay two because a
+//! round of the others carries a block of every root, which may have to be packed, so that their
+//! best values need not agree.
 
-use super::blocks::one_block_volume;
-use super::{Algorithm, Facts, Operation};
+use super::{Algorithm, Facts, Operation, Settings};
 
 /// Start-up of one message, in seconds: TCP on 10 Gbit/s-class Ethernet.
 const ALPHA: f64 = 30e-6;
@@ -23,9 +37,9 @@ const ALPHA: f64 = 30e-6;
 /// Time per byte, in seconds: TCP on 10 Gbit/s-class Ethernet.
 const BETA: f64 = 0.8e-9;
 
-/// The volume of each native collective: its time over the time that one port needs for the m
-/// bytes of the problem (where each process has a part, for the other parts), for large m. Measured over TCP with the collectives of common MPI
-/// libraries; where they differ, the fastest counts.
+/// The volume of each native collective: its time over the time that one port needs for the m bytes
+/// of the problem (where each process has a part, for the other parts), for large m. Measured over
+/// TCP with the collectives of common MPI libraries; where they differ, the fastest counts.
 const fn native_volume(operation: Operation) -> f64 {
     match operation {
         Operation::Bcast | Operation::Reduce => 2.6,
@@ -74,8 +88,9 @@ fn in_order(call: &Facts) -> f64 {
     messages(call, others, all * others / (others + 1.0))
 }
 
-/// Predicted seconds between two groups: an exchange and an allgather; and perhaps another, of sizes,
-/// before. The largest contribution takes the longest in the exchange (Kang et al., Theorem 3).
+/// Predicted seconds between two groups: an exchange and an allgather; and perhaps another, of
+/// sizes, before. The largest contribution takes the longest in the exchange (Kang et al., Theorem
+/// 3).
 fn across_groups(call: &Facts) -> f64 {
     let larger_group = call.processes.saturating_sub(call.smaller_group);
     let exchange = larger_group.div_ceil(call.smaller_group) + 1;
@@ -116,10 +131,10 @@ pub fn native(call: &Facts) -> f64 {
     native_startups(call) * ALPHA + volume * BETA * bytes
 }
 
-/// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its best:
-/// a gather, an exchange between two roots and a broadcast, each of all bytes (Kang et al., equation 1).
-/// A broadcast goes from the root to one process of the other group, and from there to all. Not
-/// node-aware; yet where processes share a node, they are charged as if they were.
+/// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its
+/// best: a gather, an exchange between two roots and a broadcast, each of all bytes (Kang et al.,
+/// equation 1). A broadcast goes from the root to one process of the other group, and from there to
+/// all. Not node-aware; yet where processes share a node, they are charged as if they were.
 fn native_across_groups(call: &Facts) -> f64 {
     let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
         1.0
@@ -129,6 +144,99 @@ fn native_across_groups(call: &Facts) -> f64 {
         3.0
     };
     2.0 * f64::from(call.phases()) * ALPHA + volume * BETA * call.bytes as f64
+}
+
+/// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
+/// each of the many blocks in it is rounded up to an element.
+pub const MESSAGE_MAX: u64 = 1 << 30;
+
+/// The most blocks, except where [`MESSAGE_MAX`] needs more.
+pub const BLOCKS_MAX: u64 = 1 << 20;
+
+/// The bytes of a block between two processes: large enough to cost no more processor time than one
+/// message (measured over shared memory with 16 MB), small enough for scratch.
+pub const PAIR_BLOCK: u64 = 4 << 20;
+
+/// The number of blocks n for `call`: at least 1, at most one a unit, enough for [`MESSAGE_MAX`],
+/// and otherwise at most [`BLOCKS_MAX`].
+///
+/// An operation's own setting is stronger than the general one; within each, a block count is
+/// stronger than a block size, which is stronger than a factor.
+pub fn blocks(call: &Facts, settings: &Settings) -> usize {
+    let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
+    if !call.operation.is_pipelined() || between_groups {
+        return 1;
+    }
+    let n = wanted(call, settings)
+        .min(call.bytes)
+        .min(BLOCKS_MAX)
+        .max(call.bytes.div_ceil(MESSAGE_MAX))
+        .min(call.units)
+        .max(1);
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// The number of blocks that the settings ask for, not yet bounded.
+fn wanted(call: &Facts, settings: &Settings) -> u64 {
+    let own = settings.of(call.operation);
+    let factor = if call.operation.is_rooted() {
+        settings.f
+    } else {
+        settings.g
+    };
+    fixed(call, own.blocks, own.block_size)
+        .or_else(|| own.factor.map(|factor| pipeline_blocks(call, factor)))
+        .or_else(|| fixed(call, settings.blocks, settings.block_size))
+        .unwrap_or_else(|| one_or_more(call, factor, settings))
+}
+
+/// One block where that moves no more bytes, and its scratch, twice the problem, is allowed.
+fn one_or_more(call: &Facts, factor: f64, settings: &Settings) -> u64 {
+    let several = pipeline_blocks(call, factor);
+    let moved_by_several = (several.max(1) - 1) as f64 + f64::from(call.phases());
+    let moved_by_several = call.bytes as f64 / several.max(1) as f64 * moved_by_several;
+    let is_allowed = call.bytes.saturating_mul(2) <= settings.scratch_max;
+    if !call.operation.is_rooted() && is_allowed && one_block_volume(call) <= moved_by_several {
+        1
+    } else {
+        several
+    }
+}
+
+/// The most bytes that a process sends in a reduce-scatter or an allgather with one block: where s'
+/// halves to s, s' - s of the largest parts, or all that there is.
+fn one_block_volume(call: &Facts) -> f64 {
+    let all = call.bytes as f64;
+    // An allreduce is cut evenly.
+    let part = match call.operation {
+        Operation::Allreduce => all / call.processes.max(1) as f64,
+        _ => call.largest as f64,
+    };
+    let (mut volume, mut before) = (0.0, call.processes);
+    while before > 1 {
+        let skip = before.div_ceil(2);
+        volume += all.min(part * (before - skip) as f64);
+        before = skip;
+    }
+    volume
+}
+
+/// The number of blocks where it or the size of a block is given.
+fn fixed(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
+    blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
+}
+
+/// sqrt(m q) / factor, rounded up. The conversion back to an integer saturates.
+///
+/// Not for two processes: q - 1 is 0, there is nobody to forward to, and every block only costs.
+/// There the blocks are at least [`PAIR_BLOCK`] bytes.
+fn pipeline_blocks(call: &Facts, factor: f64) -> u64 {
+    let blocks = ((call.bytes as f64 * f64::from(call.phases())).sqrt() / factor).ceil() as u64;
+    if call.phases() <= 1 {
+        blocks.min(call.bytes.div_ceil(PAIR_BLOCK))
+    } else {
+        blocks
+    }
 }
 
 #[cfg(test)]
@@ -234,5 +342,185 @@ mod tests {
                 assert!(costs.iter().all(|c| c.0.is_finite() && c.1.is_finite()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod blocks_tests {
+    use super::*;
+
+    fn call(operation: Operation, bytes: u64, processes: usize) -> Facts {
+        Facts {
+            bytes,
+            largest: bytes,
+            ..Facts::new(operation, processes)
+        }
+    }
+
+    /// Sizes around every power of two up to 2^40, and the largest of all.
+    fn sizes() -> impl Iterator<Item = u64> {
+        let around = |k: u32| [(1u64 << k) - 1, 1 << k, (1 << k) + 1, 3 << k >> 1];
+        let mut sizes: Vec<u64> = (0..=40).flat_map(around).chain([u64::MAX]).collect();
+        sizes.sort_unstable();
+        sizes.into_iter()
+    }
+
+    /// Process counts around every power of two up to 2^20.
+    fn process_counts() -> impl Iterator<Item = usize> {
+        (1..=20)
+            .flat_map(|k: u32| [(1usize << k) - 1, 1 << k, (1 << k) + 1])
+            .filter(|&p| p > 1)
+    }
+
+    /// The default, every extreme of the factors, and fixed counts and sizes.
+    fn every_setting() -> Vec<Settings> {
+        let factor = |x| Settings {
+            f: x,
+            g: x,
+            ..Settings::default()
+        };
+        let count = |n| Settings {
+            blocks: Some(n),
+            ..Settings::default()
+        };
+        let size = |b| Settings {
+            block_size: Some(b),
+            ..Settings::default()
+        };
+        vec![
+            Settings::default(),
+            factor(0.001),
+            factor(1e6),
+            count(1),
+            count(BLOCKS_MAX),
+            size(1),
+            size(MESSAGE_MAX),
+        ]
+    }
+
+    #[test]
+    fn the_bounds_hold_for_every_call_and_setting() {
+        for settings in every_setting() {
+            for operation in Operation::ALL {
+                for (m, p) in sizes().flat_map(|m| process_counts().map(move |p| (m, p))) {
+                    let n = blocks(&call(operation, m, p), &settings) as u64;
+                    assert!(n >= 1);
+                    let fits = m.div_ceil(n) <= MESSAGE_MAX;
+                    assert!(fits || !operation.is_pipelined(), "m={m} n={n}");
+                    assert!(
+                        n <= m.clamp(1, BLOCKS_MAX).max(m.div_ceil(MESSAGE_MAX)),
+                        "m={m}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_bytes_never_make_fewer_blocks() {
+        for settings in every_setting() {
+            for (operation, p) in Operation::ALL.into_iter().zip(process_counts()) {
+                let counts: Vec<_> = sizes()
+                    .map(|m| blocks(&call(operation, m, p), &settings))
+                    .collect();
+                assert!(counts.is_sorted(), "{operation:?} {p} {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_processes_never_make_fewer_blocks() {
+        for m in sizes() {
+            let counts: Vec<_> = process_counts()
+                .map(|p| blocks(&call(Operation::Reduce, m, p), &Settings::default()))
+                .collect();
+            assert!(counts.is_sorted(), "{m} {counts:?}");
+        }
+    }
+
+    #[test]
+    fn the_count_is_that_of_the_papers_two_rules() {
+        let settings = Settings {
+            f: 20.0,
+            g: 10.0,
+            ..Settings::default()
+        };
+        // Block size 20 sqrt(4,000,000 / 4) = 20,000; block count sqrt(4,000,000 * 4) / 10.
+        assert_eq!(
+            blocks(&call(Operation::Bcast, 4_000_000, 16), &settings),
+            200
+        );
+        assert_eq!(
+            blocks(&call(Operation::Allgatherv, 4_000_000, 16), &settings),
+            400
+        );
+        // Rounded up: 4,000,001 bytes do not fit into 200 blocks of just under 20,000.01.
+        assert_eq!(
+            blocks(&call(Operation::Bcast, 4_000_001, 16), &settings),
+            201
+        );
+    }
+
+    /// One block moves (p - 1)/p of equal parts, and up to q times a single one.
+    #[test]
+    fn equal_parts_need_one_block() {
+        let settings = Settings::default();
+        for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
+            for each in [1u64, 100, 20_000] {
+                let equal = Facts {
+                    largest: each,
+                    ..call(Operation::ReduceScatterBlock, each * p as u64, p)
+                };
+                assert_eq!(one_block_volume(&equal), (each * (p as u64 - 1)) as f64);
+                assert_eq!(blocks(&equal, &settings), 1);
+            }
+        }
+        let single = call(Operation::Allgatherv, 4_000_000, 16);
+        assert_eq!(one_block_volume(&single), 16e6);
+        assert_eq!(blocks(&single, &settings), 167);
+        // Parts of 0, 1 and 2 units: the largest, in the rounds of 8, 4, 2 and 1 parts, are twice
+        // as large as equal ones.
+        let irregular = Facts {
+            largest: 2_000,
+            ..call(Operation::Allgatherv, 15_000, 16)
+        };
+        assert_eq!(one_block_volume(&irregular), 29_000.0);
+    }
+
+    /// Twice the problem has to fit into scratch.
+    #[test]
+    fn what_scratch_does_not_hold_is_pipelined() {
+        let blocks_of = |each: u64| {
+            let equal = Facts {
+                largest: each,
+                ..call(Operation::Allgather, each * 16, 16)
+            };
+            blocks(&equal, &Settings::default())
+        };
+        assert_eq!(blocks_of(2 << 20), 1);
+        assert!(blocks_of((2 << 20) + 1) > 1);
+    }
+
+    #[test]
+    fn an_operations_own_setting_is_the_stronger() {
+        let bcast = call(Operation::Bcast, 4_000_000, 16);
+        let reduce = call(Operation::Reduce, 4_000_000, 16);
+        let mut settings = Settings {
+            f: 20.0,
+            ..Settings::default()
+        };
+        let mut count = |change: fn(&mut Settings)| {
+            change(&mut settings);
+            (blocks(&bcast, &settings), blocks(&reduce, &settings))
+        };
+        assert_eq!(count(|_| ()), (200, 200));
+        assert_eq!(count(|s| s.block_size = Some(1_000_000)), (4, 4));
+        assert_eq!(count(|s| s.blocks = Some(7)), (7, 7));
+        assert_eq!(count(|s| s.operations[0].factor = Some(40.0)), (100, 7));
+        assert_eq!(
+            count(|s| s.operations[0].block_size = Some(2_000_000)),
+            (2, 7)
+        );
+        assert_eq!(count(|s| s.operations[0].blocks = Some(9)), (9, 7));
     }
 }

@@ -1,7 +1,5 @@
 //! What is known of a call, identically on every rank; and why a call goes native.
 
-use super::Operation;
-
 /// What a choice depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -21,8 +19,8 @@ pub struct Facts {
     /// root and the other group.
     pub processes: usize,
     /// The processes of the smaller group of an inter-communicator (of a broadcast, of the root's,
-    /// which is 1); else 0. There `bytes` are those of the group that has more, and `largest` is the
-    /// largest contribution of all.
+    /// which is 1); else 0. There `bytes` are those of the group that has more, and `largest` is
+    /// the largest contribution of all.
     pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,
@@ -88,7 +86,8 @@ pub enum Reason {
     OneNode,
     /// The cost model predicts the native collective to be faster.
     CostModel,
-    /// The operator is not commutative, and no algorithm for the operation keeps the order of ranks.
+    /// The operator is not commutative, and no algorithm for the operation keeps the order of
+    /// ranks.
     NotCommutative,
     /// The call needs more scratch than `CIRCULANT_SCRATCH_MAX`.
     Scratch,
@@ -150,5 +149,101 @@ impl Reason {
             Reason::SwitchedOff => "switched_off",
             Reason::DeviceMemory => "device_memory",
         }
+    }
+}
+
+/// A collective operation that circulant can run itself. The discriminants index every table that
+/// has one entry per operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Operation {
+    /// `MPI_Bcast`
+    Bcast,
+    /// `MPI_Reduce`
+    Reduce,
+    /// `MPI_Allgather`
+    Allgather,
+    /// `MPI_Allgatherv`
+    Allgatherv,
+    /// `MPI_Reduce_scatter_block`
+    ReduceScatterBlock,
+    /// `MPI_Reduce_scatter`
+    ReduceScatter,
+    /// `MPI_Allreduce`
+    Allreduce,
+    /// `MPI_Alltoall`
+    Alltoall,
+    /// `MPI_Gather`
+    Gather,
+    /// `MPI_Scatter`
+    Scatter,
+    /// `circulant_successive_bcast`
+    SuccessiveBcast,
+    /// `circulant_allgather_merge`
+    AllgatherMerge,
+    /// `circulant_allreduce_v`
+    AllreduceV,
+}
+
+impl Operation {
+    /// How many operations there are: the length of a table with one entry per operation.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Every operation, in the order of the discriminants.
+    pub const ALL: [Operation; 13] = [
+        Operation::Bcast,
+        Operation::Reduce,
+        Operation::Allgather,
+        Operation::Allgatherv,
+        Operation::ReduceScatterBlock,
+        Operation::ReduceScatter,
+        Operation::Allreduce,
+        Operation::Alltoall,
+        Operation::Gather,
+        Operation::Scatter,
+        Operation::SuccessiveBcast,
+        Operation::AllgatherMerge,
+        Operation::AllreduceV,
+    ];
+
+    /// How many operations, the first ones, are MPI's.
+    pub const OF_MPI: usize = 10;
+
+    /// How many operations, the first ones, can be pipelined in several blocks.
+    pub const PIPELINED: usize = 6;
+
+    /// The name in reports: that of the function, in lower case, without `mpi_` or `circulant_`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Bcast => "bcast",
+            Operation::Reduce => "reduce",
+            Operation::Allgather => "allgather",
+            Operation::Allgatherv => "allgatherv",
+            Operation::ReduceScatterBlock => "reduce_scatter_block",
+            Operation::ReduceScatter => "reduce_scatter",
+            Operation::Allreduce => "allreduce",
+            Operation::Alltoall => "alltoall",
+            Operation::Gather => "gather",
+            Operation::Scatter => "scatter",
+            Operation::SuccessiveBcast => "successive_bcast",
+            Operation::AllgatherMerge => "allgather_merge",
+            Operation::AllreduceV => "allreduce_v",
+        }
+    }
+
+    /// Whether it moves one message from or to one process. The others move one message per process
+    /// at once, so that a round's message is made of many blocks.
+    pub const fn is_rooted(self) -> bool {
+        matches!(self, Operation::Bcast | Operation::Reduce)
+    }
+
+    /// Whether MPI has no such function: then native means by several of MPI's collectives.
+    pub const fn is_added(self) -> bool {
+        self as usize >= Self::OF_MPI
+    }
+
+    /// Whether it can be pipelined in several blocks.
+    pub const fn is_pipelined(self) -> bool {
+        (self as usize) < Self::PIPELINED
     }
 }

@@ -2,17 +2,15 @@
 //!
 //! [`choose`] is a pure function of values that are identical on every rank: the facts of the call,
 //! the shape of the communicator, and the agreed settings. Two ranks that chose differently would
-//! wait for each other for ever. So nothing local (addresses, clocks, loads) may enter here, and the
-//! arithmetic is limited to IEEE operations that are rounded alike everywhere. No other file chooses.
+//! wait for each other for ever. So nothing local (addresses, clocks, loads) may enter here, and
+//! the arithmetic is limited to IEEE operations that are rounded alike everywhere. No other file
+//! chooses.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `operation` | the operations |
-//! | `facts` | what is known of a call; why a call goes native |
+//! | `facts` | the operations; what is known of a call; why a call goes native |
 //! | `algorithm` | the algorithms by name, with their parameters |
-//! | `candidates` | which algorithms can run a call, with their predicted times |
-//! | `blocks` | the number of blocks |
-//! | `cost` | the cost model and its shipped constants |
+//! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `added` | the functions that MPI does not have |
 //! | `settings` | the settings in force, and their agreement between ranks |
 //! | `variables` | the table of environment variables |
@@ -22,21 +20,16 @@
 
 mod added;
 mod algorithm;
-mod blocks;
-mod candidates;
 mod cost;
 mod facts;
-mod operation;
 mod settings;
 mod variable;
 mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::Algorithm;
-pub use blocks::{BLOCKS_MAX, MESSAGE_MAX, blocks};
-pub use candidates::{Candidate, candidates};
-pub use facts::{Facts, Order, Reason};
-pub use operation::Operation;
+pub use cost::{BLOCKS_MAX, MESSAGE_MAX, blocks};
+pub use facts::{Facts, Operation, Order, Reason};
 pub use settings::{
     BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
     Settings, Successive,
@@ -49,16 +42,20 @@ const LEAST_GAIN: f64 = 0.95;
 
 /// Decides who runs a call of MPI's, and how.
 ///
-/// From the strongest rule to the weakest: what no algorithm can run, one process, `CIRCULANT_DISABLE`,
-/// an operation's `native` and an empty message go native; `CIRCULANT_FORCE` takes what is left; a message smaller than `CIRCULANT_MIN_BYTES` goes native; an
-/// operation's `circulant` takes what is left; and `auto` takes a call if its processes are on several
-/// nodes and the cost model predicts a gain.
+/// From the strongest rule to the weakest:
+///
+/// 1. Native: what no algorithm can run, a communicator of one process, `CIRCULANT_DISABLE`, an
+///    operation's `native`, and an empty message.
+/// 2. `CIRCULANT_FORCE` takes what is left.
+/// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`.
+/// 4. An operation's `circulant` takes what is left.
+/// 5. `auto` takes a call if its processes are on several nodes and the cost model predicts a gain.
 ///
 /// # Errors
 /// The reason to go native.
 pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     let mode = settings.of(facts.operation).mode;
-    if !candidates::exist(facts) {
+    if !exist(facts) {
         return Err(Reason::NotCommutative);
     }
     if facts.processes <= 1 {
@@ -73,7 +70,7 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     if facts.bytes == 0 {
         return Err(Reason::Empty);
     }
-    let is_small = facts.bytes < settings.min_bytes && !candidates::is_gray(facts, settings);
+    let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
     if is_small && !settings.force {
         return Err(Reason::Small);
     }
@@ -98,6 +95,80 @@ pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
         || settings.disable
         || settings.of(operation).mode == Mode::Native;
     if may_be_ours { 0 } else { settings.min_bytes }
+}
+
+/// An algorithm that can run a call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// The algorithm, with its parameters.
+    pub algorithm: Algorithm,
+    /// Its predicted time.
+    pub seconds: f64,
+}
+
+/// The largest broadcast that goes along the tree of successive broadcasts, in bytes: larger ones
+/// gain from being cut.
+const GRAY_MAX: u64 = 64 << 10;
+
+/// Whether an algorithm can run a call of MPI's. None reduces to one root in the order of the
+/// ranks.
+fn exist(facts: &Facts) -> bool {
+    facts.operation != Operation::Reduce || facts.order != Order::Ranks
+}
+
+/// The candidates for a call of MPI's.
+///
+/// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
+/// - An allgather and a reduce-scatter are pipelined where one block would move more bytes than
+///   several ([`blocks`]).
+/// - An allreduce of few bytes for which the order makes no difference is a census.
+pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Candidate> {
+    let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
+    let pipelined_or_not = || match blocks(facts, settings) {
+        1 => Algorithm::Doubling { segment },
+        blocks => Algorithm::Circulant { blocks },
+    };
+    let keeps_order = facts.order == Order::Ranks;
+    let algorithm = match facts.operation {
+        Operation::Bcast if is_gray(facts, settings) => Some(Algorithm::Gray),
+        Operation::Bcast => Some(Algorithm::Circulant {
+            blocks: blocks(facts, settings),
+        }),
+        _ if !exist(facts) => None,
+        Operation::Reduce => Some(Algorithm::Circulant {
+            blocks: blocks(facts, settings),
+        }),
+        Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
+            Some(Algorithm::Exchange { segment })
+        }
+        Operation::Allgather | Operation::Allgatherv => Some(pipelined_or_not()),
+        Operation::ReduceScatter | Operation::ReduceScatterBlock | Operation::Allreduce
+            if keeps_order =>
+        {
+            Some(Algorithm::Ordered { segment })
+        }
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => Some(pipelined_or_not()),
+        Operation::Allreduce if facts.order == Order::Any && facts.bytes <= settings.census_max => {
+            Some(Algorithm::Census)
+        }
+        Operation::Allreduce => Some(Algorithm::Doubling { segment }),
+        Operation::Alltoall => Some(Algorithm::Combining),
+        Operation::Gather | Operation::Scatter => Some(Algorithm::Tree),
+        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => None,
+    };
+    let facts = *facts;
+    algorithm.into_iter().map(move |algorithm| Candidate {
+        algorithm,
+        seconds: cost::circulant(&facts, algorithm),
+    })
+}
+
+/// Whether a call goes along the tree of successive broadcasts, also where it is small.
+fn is_gray(facts: &Facts, settings: &Settings) -> bool {
+    settings.bcast_order == BcastOrder::Gray
+        && facts.operation == Operation::Bcast
+        && facts.follows
+        && (1..=GRAY_MAX).contains(&facts.bytes)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The settings in force: read from the environment, then agreed between the ranks.
 //!
-//! Every process reads its own environment, but rank 0's settings are the job's: it sends them,
-//! [encoded](Settings::encode), to the others before any decision depends on them. A threshold
-//! that differed between two ranks would be a deadlock.
+//! Every process reads its own environment, but all use rank 0's settings. Rank 0 sends them to the
+//! others, [encoded](Settings::encode), before any decision depends on them. If two ranks had
+//! different thresholds, they would wait for each other for ever.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,71 +14,71 @@ use super::variable::Variable;
 use super::variables::{PREFIX, VARIABLES, variables};
 use crate::schedule::Rule;
 
-/// The settings in force. Plain data, with public fields; every value within its variable's bounds
-/// if it came from [`Settings::read`] or [`Settings::decode`].
+/// The settings in force: plain data, with public fields. Values from [`Settings::read`] and
+/// [`Settings::decode`] are within the bounds of their variables.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Every call goes to the MPI library.
     pub disable: bool,
-    /// Every call that can be circulant's is.
+    /// circulant runs every call that it can.
     pub force: bool,
-    /// Problems of fewer bytes go to the MPI library.
+    /// Calls with fewer bytes go to the MPI library.
     pub min_bytes: u64,
-    /// The number of blocks of every message, where it is fixed.
+    /// The number of blocks of a message, if it is fixed.
     pub blocks: Option<u64>,
-    /// The size of a block in bytes, where it is fixed and `blocks` is not.
+    /// The size of a block in bytes, if it is fixed and `blocks` is not.
     pub block_size: Option<u64>,
-    /// Broadcast and reduction: blocks of F sqrt(m/q) bytes. Its unit is the root of a byte.
+    /// F. A broadcast or a reduction has blocks of F sqrt(m/q) bytes. The unit is sqrt(byte).
     pub f: f64,
-    /// The other operations: sqrt(m q)/G blocks. Its unit is the root of a byte.
+    /// G. The other operations have sqrt(m q)/G blocks. The unit is sqrt(byte).
     pub g: f64,
-    /// The skips of the algorithms whose messages are one block.
+    /// The rule for the skips of the one-block algorithms.
     pub skips: Rule,
-    /// The largest message of those, in bytes.
+    /// The size in bytes of the steps in which they send a round's message.
     pub segment: u64,
-    /// The largest MPI_Allreduce in q rounds of the whole operand, in bytes.
+    /// The largest allreduce, in bytes, that sends the whole operand in each of q rounds.
     pub census_max: u64,
-    /// How operands that grow are exchanged.
+    /// How growing operands are exchanged.
     pub merging: Merging,
-    /// Receives posted ahead.
+    /// Rounds whose receives are posted at a time.
     pub window: usize,
     /// Sends outstanding at a time.
     pub sends: usize,
-    /// How sends are kept in step with their receives.
+    /// Which sends are synchronous-mode.
     pub pacing: Pacing,
     /// The most scratch memory of one communicator, in bytes.
     pub scratch_max: u64,
-    /// The most private communicators that a process has at once: MPICH has about 2,000
-    /// communicators in all, and most of them are the program's.
+    /// The most private communicators that a process has at a time. MPICH has about 2,000 context
+    /// ids in all, and most of them are for the program.
     pub communicators: usize,
-    /// What is made of the roots of successive broadcasts.
+    /// Whether broadcasts with successive roots overlap.
     pub bcast_order: BcastOrder,
-    /// How values of circulant_successive_bcast go.
+    /// How circulant_successive_bcast sends values.
     pub successive: Successive,
-    /// The most bytes in a message to the next owner of successive broadcasts, unless a value has more.
+    /// The most bytes of values in a message from owner to owner, unless a single value has more.
     pub relayed: u64,
-    /// So many consecutive ranks count as a node, whatever machines they are on.
+    /// This many consecutive ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
-    /// Calls in progress at once that a broadcast is cut into.
+    /// The number of calls, in progress at the same time, into which a broadcast is cut.
     pub chunks: usize,
-    /// Whether calls on inter-communicators may be ours.
+    /// Whether circulant may run calls on inter-communicators.
     pub inter: bool,
-    /// Whether it is asked of buffers if they are in the memory of a device.
+    /// Whether buffers are checked for device memory.
     pub gpu: bool,
-    /// One line a call on rank 0's standard error.
+    /// Whether rank 0 prints one line for each call.
     pub trace: bool,
-    /// The settings in force on rank 0's standard error, at the start.
+    /// Whether rank 0 prints the settings in force at the start.
     pub verbose: bool,
-    /// What each operation has of its own, indexed by [`Operation`].
+    /// The settings of each operation, indexed by [`Operation`].
     pub operations: [OperationSettings; Operation::COUNT],
-    /// Where the report goes, as it was set. Each process's own: it is not encoded.
+    /// Where the report goes, as it was set. Each process has its own, so it is not encoded.
     pub report: Option<String>,
-    /// Bit i is set if the value of variable i, in the order of [`describe`](super::describe), is
-    /// from the environment.
+    /// Bit i says whether variable i is from the environment, in the order of
+    /// [`describe`](super::describe).
     pub from_environment: u64,
 }
 
-/// The settings of one operation; what is `None` is as the general settings say.
+/// The settings of one operation. Where one is `None`, the general setting applies.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct OperationSettings {
     /// Who runs it.
@@ -87,7 +87,7 @@ pub struct OperationSettings {
     pub blocks: Option<u64>,
     /// The size of a block in bytes.
     pub block_size: Option<u64>,
-    /// F if the operation is [rooted](Operation::is_rooted), else G.
+    /// F if the operation is [rooted](Operation::is_rooted), otherwise G.
     pub factor: Option<f64>,
 }
 
@@ -95,7 +95,7 @@ pub struct OperationSettings {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum Mode {
-    /// circulant where it does no harm: where the cost model predicts a gain.
+    /// circulant, if the cost model predicts a gain.
     #[default]
     Auto,
     /// The MPI library.
@@ -109,19 +109,19 @@ impl Mode {
     pub(super) const ALL: [Mode; 3] = [Mode::Auto, Mode::Native, Mode::Circulant];
 }
 
-/// How operands that grow are exchanged, by the algorithms of Lang, *Modified Bruck/Dissemination
-/// Algorithm for Commutative Reduction in MPI*.
+/// How growing operands are exchanged. The algorithms are those of Lang, *Modified
+/// Bruck/Dissemination Algorithm for Commutative Reduction in MPI*.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum Merging {
-    /// As it is fastest, as far as that is known.
+    /// The algorithm that is fastest as far as measured: [`Circulant`](Merging::Circulant).
     #[default]
     Auto,
-    /// Algorithm 0: all of them on all processes, by MPI_Allgatherv, and then combined.
+    /// Algorithm 0: MPI_Allgatherv, and then each process combines all operands.
     Allgather,
-    /// Algorithm 1, the corrected dissemination.
+    /// Algorithm 1: dissemination, corrected.
     Dissemination,
-    /// Algorithm 2, on a circulant graph.
+    /// Algorithm 2: on a circulant graph.
     Circulant,
 }
 
@@ -135,18 +135,18 @@ impl Merging {
     ];
 }
 
-/// How values of circulant_successive_bcast go.
+/// How circulant_successive_bcast sends values.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum Successive {
-    /// The faster way: where both may be, that is measured.
+    /// Along trees; or the faster way, as measured during the call, if values are small and many.
     #[default]
     Auto,
-    /// By broadcasts of the MPI library.
+    /// By the MPI library's broadcasts.
     Native,
-    /// Each along a tree of its own.
+    /// Each value along a tree of its own.
     Trees,
-    /// From owner to owner, several in a message.
+    /// From owner to owner, several values in a message.
     Relay,
 }
 
@@ -160,16 +160,17 @@ impl Successive {
     ];
 }
 
-/// How sends are kept in step with their receives.
+/// Which sends are synchronous-mode. Such a send completes only when its receive has begun, so no
+/// rank runs ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum Pacing {
-    /// Synchronous where nothing else paces a rank: where it received nothing in the round before.
+    /// Those of a rank that received nothing in the round before, because nothing else paces it.
     #[default]
     Auto,
-    /// Synchronous-mode sends: complete once the receive has begun, so that no rank runs ahead.
+    /// All.
     Synchronous,
-    /// Ordinary sends: complete as soon as the message is buffered.
+    /// None: every send completes as soon as its message is buffered.
     Eager,
 }
 
@@ -178,14 +179,14 @@ impl Pacing {
     pub(super) const ALL: [Pacing; 3] = [Pacing::Auto, Pacing::Synchronous, Pacing::Eager];
 }
 
-/// What is made of the roots of successive broadcasts.
+/// Whether broadcasts with successive roots overlap.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(u64)]
 pub enum BcastOrder {
-    /// Nothing.
+    /// They do not.
     #[default]
     Auto,
-    /// Small broadcasts whose roots follow each other go along trees that overlap.
+    /// Small ones do: they go along trees that overlap.
     Gray,
 }
 
@@ -197,9 +198,9 @@ impl BcastOrder {
 /// Where a value came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// It is shipped.
+    /// The shipped default.
     Default,
-    /// It was set in the environment.
+    /// The environment.
     Environment,
 }
 
@@ -215,8 +216,8 @@ pub struct InForce {
 }
 
 impl Default for Settings {
-    /// The shipped settings. F and G are as measured on a cluster of emulated hosts with 40 Mbit/s
-    /// ports, window and sends likewise.
+    /// The shipped settings. F, G, window and sends were measured on a cluster of emulated hosts
+    /// with ports of 40 Mbit/s.
     fn default() -> Self {
         Settings {
             disable: false,
@@ -251,19 +252,19 @@ impl Default for Settings {
     }
 }
 
-/// The words of [`Settings::encode`]: the layout, the variables from the environment, and one word
-/// a variable.
+/// The number of words of [`Settings::encode`]: the layout, the bits of the variables from the
+/// environment, and one word for each variable.
 pub const ENCODED: usize = 2 + VARIABLES;
 
-// A bit of `Settings::from_environment` for every variable.
+// `Settings::from_environment` has a bit for every variable.
 const _: () = assert!(VARIABLES <= u64::BITS as usize);
 
 impl Settings {
-    /// Reads the settings from environment variables, in any order; those that do not start with
-    /// `CIRCULANT_` are passed over, and an empty value counts as not set.
+    /// Reads the settings from environment variables, in any order. Variables that do not start
+    /// with `CIRCULANT_` are ignored, and an empty value counts as not set.
     ///
-    /// Also returns the complaints: about every value that cannot be read, a block size beside a
-    /// block count, and every unknown variable.
+    /// Also returns complaints: about each value that cannot be read, each block size beside a
+    /// block count, and each unknown variable.
     pub fn read(variables: impl Iterator<Item = (String, String)>) -> (Settings, Vec<Complaint>) {
         let mut environment: BTreeMap<String, String> = variables
             .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
@@ -279,13 +280,13 @@ impl Settings {
         (settings, complaints)
     }
 
-    /// Reads the settings from this process' environment.
+    /// Reads the settings from the environment of this process.
     pub fn of_environment() -> (Settings, Vec<Complaint>) {
         let text = |value: OsString| value.to_string_lossy().into_owned();
         Settings::read(env::vars_os().map(|(name, value)| (text(name), text(value))))
     }
 
-    /// Takes the value of one variable, or returns the complaint about it.
+    /// Stores the value of one variable, or returns a complaint about it.
     fn take(&mut self, index: usize, variable: &Variable, text: &str) -> Option<Complaint> {
         let name = variable.name;
         if let Some(stronger) = variable.yields_to.filter(|stronger| self.is_set(stronger)) {
@@ -323,7 +324,7 @@ impl Settings {
         &self.operations[operation as usize]
     }
 
-    /// Everything on which a decision depends, for the other ranks.
+    /// All settings that decisions depend on, for the other ranks.
     pub fn encode(&self) -> [u64; ENCODED] {
         let mut words = [0; ENCODED];
         words[0] = layout();
@@ -334,9 +335,9 @@ impl Settings {
         words
     }
 
-    /// The settings that another process [encoded](Self::encode), without its
-    /// [report](Self::report). `None` if it runs another version of circulant, or a word is no
-    /// value of its variable.
+    /// The settings that another process has [encoded](Self::encode), without its
+    /// [report](Self::report). `None` if that process runs another version of circulant, or if a
+    /// word is no value of its variable.
     pub fn decode(words: &[u64; ENCODED]) -> Option<Settings> {
         let mut settings = Settings {
             from_environment: words[1],
@@ -349,7 +350,7 @@ impl Settings {
         (words[0] == layout() && words[1] >> VARIABLES == 0 && restored).then_some(settings)
     }
 
-    /// Every value in force; a variable that has none, because a more general one applies, is
+    /// Every value in force. A variable without a value, because a more general one applies, is
     /// left out.
     pub fn in_force(&self) -> Vec<InForce> {
         variables()
@@ -371,9 +372,9 @@ impl Settings {
     }
 }
 
-/// A word that differs between versions of circulant and between tables of variables: an FNV-1a
-/// hash of the version and of the variables' names in order. The version is in it because the
-/// ranks must also agree on the constants of the cost model.
+/// A word that differs between versions of circulant, and between tables of variables. It is an
+/// FNV-1a hash of the variables' names, in order, and of the version. The version is part of it
+/// because the ranks must also agree on the constants of the cost model.
 fn layout() -> u64 {
     let names = variables().map(|variable| variable.name);
     let bytes = names
@@ -384,10 +385,11 @@ fn layout() -> u64 {
     })
 }
 
-/// What is wrong with a variable, and what is done; both, as one line without its end, when displayed.
+/// What is wrong with a variable, and what is done about it. Displayed as one line, without a line
+/// end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Complaint {
-    /// Which variable, what was found, and what is accepted.
+    /// The variable, its value, and what is accepted.
     pub problem: String,
     instead: String,
 }
@@ -398,8 +400,8 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// The complaint about a variable that does not exist. Names are upper case; one in lower case is
-/// nearest to the same in upper case.
+/// The complaint about a variable that does not exist. All names are in upper case, so the name is
+/// compared in upper case.
 fn unknown(name: &str, value: &str) -> Complaint {
     let upper = name.to_uppercase();
     let nearest = variables()

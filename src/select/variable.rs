@@ -1,4 +1,4 @@
-//! One environment variable: its text, its value as a word, and its place in the settings.
+//! One environment variable: its text, the word that holds its value, its place in the settings.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,22 +7,25 @@ use super::Settings;
 
 /// One environment variable.
 pub(super) struct Variable {
+    /// The full name.
     pub name: &'static str,
+    /// The values that are accepted.
     pub accepts: Accepts,
+    /// One line on what it does, for the documentation.
     pub meaning: &'static str,
-    /// The variable that wins where both are set.
+    /// The variable that is used if both are set.
     pub yields_to: Option<&'static str>,
     place: Place,
 }
 
 /// Where a variable's value is kept.
 enum Place {
-    /// In the part of the settings that the ranks agree on, where it is one word.
+    /// In the part of the settings that the ranks agree on. There it is one word.
     Agreed {
         get: fn(&Settings) -> u64,
         set: fn(&mut Settings, u64),
     },
-    /// In [`Settings::report`], which is each process's own.
+    /// In [`Settings::report`]. Each process has its own.
     Report,
 }
 
@@ -56,13 +59,13 @@ impl Variable {
         }
     }
 
-    /// The same variable, without effect where the variable `stronger` is set.
+    /// The same variable, without effect if the variable `stronger` is set.
     pub const fn yielding_to(mut self, stronger: &'static str) -> Self {
         self.yields_to = Some(stronger);
         self
     }
 
-    /// The word of this variable in `settings`; 0 for the one that is not agreed.
+    /// The word of this variable in `settings`. It is 0 for the variable that is not agreed on.
     pub fn word(&self, settings: &Settings) -> u64 {
         match self.place {
             Place::Agreed { get, .. } => get(settings),
@@ -70,7 +73,7 @@ impl Variable {
         }
     }
 
-    /// Reads `text` into `settings`; false if it is not accepted, and nothing has changed.
+    /// Reads `text` into `settings`. Returns false, and changes nothing, if it is not accepted.
     pub fn read(&self, text: &str, settings: &mut Settings) -> bool {
         match self.place {
             Place::Agreed { set, .. } => match self.accepts.parse(text) {
@@ -82,7 +85,7 @@ impl Variable {
         true
     }
 
-    /// Takes over a word from another process; false if that cannot be a value of this variable.
+    /// Stores a word from another process. Returns false if it is no value of this variable.
     pub fn restore(&self, word: u64, settings: &mut Settings) -> bool {
         if word != self.word(settings) {
             match self.place {
@@ -93,8 +96,8 @@ impl Variable {
         true
     }
 
-    /// The value in `settings`, as it would be written in the environment; `None` where there is
-    /// none, because a more general setting applies.
+    /// The value in `settings`, as it would be written in the environment. `None` if it has no
+    /// value, because a more general setting applies.
     pub fn value(&self, settings: &Settings) -> Option<String> {
         match self.place {
             Place::Agreed { get, .. } => self.accepts.show(get(settings)),
@@ -103,18 +106,19 @@ impl Variable {
     }
 }
 
-/// What a variable accepts, and how its value is kept in one word. A variable that may be without
-/// a value has the word 0 then, which is no value of any kind that such a variable has.
+/// What a variable accepts, and how its value is kept in one word.
+///
+/// Some variables may have no value. Their word is 0 then, which their kind does not accept.
 pub(super) enum Accepts {
-    /// One of a few names; the word is the index.
+    /// One of a few names. The word is the index.
     OneOf(&'static [&'static str]),
     /// A whole number within bounds.
     Number(RangeInclusive<u64>),
     /// Bytes within bounds, with an optional suffix K, M or G.
     Size(RangeInclusive<u64>),
-    /// A decimal number within bounds; the word is its bits.
+    /// A decimal number within bounds. The word is its bits.
     Decimal(RangeInclusive<f64>),
-    /// `stderr` or a file's name.
+    /// `stderr` or the name of a file.
     Destination,
 }
 
@@ -173,10 +177,10 @@ impl fmt::Display for Accepts {
     }
 }
 
-/// The suffixes of sizes, with the shifts that they stand for, the largest first.
+/// The suffixes of sizes and their shifts, the largest first.
 const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
 
-/// Bytes, with an optional suffix; `None` if it is no number or does not fit.
+/// A number of bytes, with an optional suffix. `None` if it is no number or does not fit.
 fn parse_size(text: &str) -> Option<u64> {
     let unit = UNITS
         .iter()
@@ -188,7 +192,7 @@ fn parse_size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Bytes, with the largest suffix that needs no fraction.
+/// A number of bytes, with the largest suffix that needs no fraction.
 fn show_size(bytes: u64) -> String {
     let whole = |shift: &u32| bytes != 0 && bytes.trailing_zeros() >= *shift;
     match UNITS.iter().find(|(_, shift)| whole(shift)) {

@@ -1,8 +1,11 @@
-//! The table of environment variables: what each is called, accepts and means, and which setting
-//! it is. Reading, the nearest name, the agreement between ranks, the dump of the settings in
-//! force and the documentation all go through it: a new variable is a new row.
+//! The table of environment variables: their names, accepted values and meanings, and the settings
+//! that they are. A new variable is a new row.
+//!
+//! Everything else is made from this table: how the environment is read, the nearest name to an
+//! unknown one, the agreement between ranks, the list of the settings in force. The tables of
+//! `docs/settings.md` and of the man page are, too: `make settings` writes them anew.
 
-use super::blocks::{BLOCKS_MAX, MESSAGE_MAX};
+use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
 use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Successive};
 use crate::schedule::Rule;
@@ -12,210 +15,275 @@ pub(super) const PREFIX: &str = "CIRCULANT_";
 
 /// Every variable.
 pub(super) fn variables() -> impl Iterator<Item = &'static Variable> {
-    GENERAL
-        .iter()
-        .chain(OF_PIPELINED.as_flattened())
-        .chain(&OF_OTHERS)
+    by_section().map(|(_, variable)| variable)
+}
+
+/// Every variable, with its section.
+fn by_section() -> impl Iterator<Item = (&'static str, &'static Variable)> {
+    let general = GENERAL.iter().copied();
+    let own = [OF_PIPELINED.as_flattened(), &OF_OTHERS].map(|rows| (OF_OPERATIONS, rows));
+    general
+        .chain(own)
+        .flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
 }
 
 /// How many variables there are.
 pub(super) const VARIABLES: usize = GENERAL_ROWS + Operation::PIPELINED * PIPELINED_ROWS + OTHERS;
 
-const GENERAL_ROWS: usize = 26;
+const GENERAL_ROWS: usize = {
+    let (mut rows, mut section) = (0, 0);
+    while section < GENERAL.len() {
+        rows += GENERAL[section].1.len();
+        section += 1;
+    }
+    rows
+};
 const PIPELINED_ROWS: usize = 4;
-/// MPI's operations that are not pipelined have one row each.
+/// The operations of MPI that are not pipelined have one row each.
 const OTHERS: usize = Operation::OF_MPI - Operation::PIPELINED;
 
 const SWITCH: Accepts = Accepts::OneOf(&["0", "1"]);
 const BLOCKS: Accepts = Accepts::Number(1..=BLOCKS_MAX);
 const BLOCK_SIZE: Accepts = Accepts::Size(1..=MESSAGE_MAX);
-/// The engine remembers a few words for each block.
+/// The engine keeps a few words for each block, so blocks must not be too small.
 const SEGMENT: Accepts = Accepts::Size(256..=MESSAGE_MAX);
 const FACTOR: Accepts = Accepts::Decimal(0.001..=1_000_000.0);
 /// Transfers outstanding at a time.
 const OUTSTANDING: Accepts = Accepts::Number(1..=64);
 
-/// Variables that are not of one operation. BLOCKS stands before BLOCK_SIZE, which yields to it.
-static GENERAL: [Variable; GENERAL_ROWS] = [
-    Variable::agreed(
-        "CIRCULANT_DISABLE",
-        SWITCH,
-        "1: every call goes to the MPI library",
-        |s| s.disable.into(),
-        |s, word| s.disable = word != 0,
+/// The section of the variables that each operation has of its own.
+const OF_OPERATIONS: &str = "settings of each operation";
+
+/// The variables that are not of one operation, by section of the documentation. BLOCKS stands
+/// before BLOCK_SIZE, which yields to it.
+static GENERAL: [(&str, &[Variable]); 7] = [
+    (
+        "what is taken over",
+        &[
+            Variable::agreed(
+                "CIRCULANT_DISABLE",
+                SWITCH,
+                "1: every call goes to the MPI library",
+                |s| s.disable.into(),
+                |s, word| s.disable = word != 0,
+            ),
+            Variable::agreed(
+                "CIRCULANT_FORCE",
+                SWITCH,
+                "1: circulant runs every call that it can, whatever its size and wherever the \
+                ranks are",
+                |s| s.force.into(),
+                |s, word| s.force = word != 0,
+            ),
+            Variable::agreed(
+                "CIRCULANT_MIN_BYTES",
+                Accepts::Size(0..=1 << 50),
+                "calls with fewer bytes (m) go to the MPI library",
+                |s| s.min_bytes,
+                |s, word| s.min_bytes = word,
+            ),
+            Variable::agreed(
+                "CIRCULANT_INTER",
+                SWITCH,
+                "0: calls on inter-communicators go to the MPI library",
+                |s| s.inter.into(),
+                |s, word| s.inter = word != 0,
+            ),
+            Variable::agreed(
+                "CIRCULANT_GPU",
+                SWITCH,
+                "0: the program passes no device memory to MPI, so buffers are not checked for it",
+                |s| s.gpu.into(),
+                |s, word| s.gpu = word != 0,
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_FORCE",
-        SWITCH,
-        "1: every call that can be circulant's is, whatever its size and wherever the ranks are",
-        |s| s.force.into(),
-        |s, word| s.force = word != 0,
+    (
+        "blocks",
+        &[
+            Variable::agreed(
+                "CIRCULANT_BLOCKS",
+                BLOCKS,
+                "number of blocks of a message",
+                |s| s.blocks.unwrap_or(0),
+                |s, word| s.blocks = Some(word),
+            ),
+            Variable::agreed(
+                "CIRCULANT_BLOCK_SIZE",
+                BLOCK_SIZE,
+                "size of a block in bytes",
+                |s| s.block_size.unwrap_or(0),
+                |s, word| s.block_size = Some(word),
+            )
+            .yielding_to("CIRCULANT_BLOCKS"),
+            Variable::agreed(
+                "CIRCULANT_F",
+                FACTOR,
+                "broadcast and reduction: blocks of F sqrt(m/q) bytes",
+                |s| s.f.to_bits(),
+                |s, word| s.f = f64::from_bits(word),
+            ),
+            Variable::agreed(
+                "CIRCULANT_G",
+                FACTOR,
+                "the other pipelined operations: sqrt(m q)/G blocks, unless one block moves no \
+                more bytes",
+                |s| s.g.to_bits(),
+                |s, word| s.g = f64::from_bits(word),
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_MIN_BYTES",
-        Accepts::Size(0..=1 << 50),
-        "smaller problems go to the MPI library",
-        |s| s.min_bytes,
-        |s, word| s.min_bytes = word,
+    (
+        "one block",
+        &[
+            Variable::agreed(
+                "CIRCULANT_SKIPS",
+                Accepts::OneOf(&["halving", "power2", "sqrt", "linear"]),
+                "rule for the skips of the one-block algorithms",
+                |s| s.skips as u64,
+                |s, word| s.skips = Rule::ALL[word as usize],
+            ),
+            Variable::agreed(
+                "CIRCULANT_SEGMENT",
+                SEGMENT,
+                "size in bytes of the steps in which the one-block algorithms send a round's \
+                message",
+                |s| s.segment,
+                |s, word| s.segment = word,
+            ),
+            Variable::agreed(
+                "CIRCULANT_CENSUS_MAX",
+                Accepts::Size(0..=MESSAGE_MAX),
+                "largest allreduce of integers, in bytes, that sends the whole operand in each of \
+                q rounds",
+                |s| s.census_max,
+                |s, word| s.census_max = word,
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_BLOCKS",
-        BLOCKS,
-        "number of blocks of every message",
-        |s| s.blocks.unwrap_or(0),
-        |s, word| s.blocks = Some(word),
+    (
+        "transfers and memory",
+        &[
+            Variable::agreed(
+                "CIRCULANT_WINDOW",
+                OUTSTANDING,
+                "rounds whose receives are posted at a time",
+                |s| s.window as u64,
+                |s, word| s.window = word as usize,
+            ),
+            Variable::agreed(
+                "CIRCULANT_SENDS",
+                OUTSTANDING,
+                "sends outstanding at a time",
+                |s| s.sends as u64,
+                |s, word| s.sends = word as usize,
+            ),
+            Variable::agreed(
+                "CIRCULANT_PACING",
+                Accepts::OneOf(&["auto", "synchronous", "eager"]),
+                "which sends are synchronous-mode; synchronous: all; eager: none; auto: those of a \
+                rank that received nothing in the round before",
+                |s| s.pacing as u64,
+                |s, word| s.pacing = Pacing::ALL[word as usize],
+            ),
+            Variable::agreed(
+                "CIRCULANT_SCRATCH_MAX",
+                Accepts::Size(0..=1 << 30),
+                "scratch memory of a communicator in bytes; a call that needs more goes to the MPI \
+                library",
+                |s| s.scratch_max,
+                |s, word| s.scratch_max = word,
+            ),
+            Variable::agreed(
+                "CIRCULANT_COMMUNICATORS",
+                Accepts::Number(0..=1 << 20),
+                "private communicators that a process has at a time; calls on further \
+                communicators go to the MPI library",
+                |s| s.communicators as u64,
+                |s, word| s.communicators = word as usize,
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_BLOCK_SIZE",
-        BLOCK_SIZE,
-        "size of a block in bytes",
-        |s| s.block_size.unwrap_or(0),
-        |s, word| s.block_size = Some(word),
-    )
-    .yielding_to("CIRCULANT_BLOCKS"),
-    Variable::agreed(
-        "CIRCULANT_F",
-        FACTOR,
-        "bcast and reduce: blocks of F sqrt(m/q) bytes",
-        |s| s.f.to_bits(),
-        |s, word| s.f = f64::from_bits(word),
+    (
+        "successive broadcasts and growing operands",
+        &[
+            Variable::agreed(
+                "CIRCULANT_BCAST_ORDER",
+                Accepts::OneOf(&["auto", "gray"]),
+                "gray: broadcasts of up to 64 KiB overlap, if their roots follow each other as \
+                circulant_successive_owner says",
+                |s| s.bcast_order as u64,
+                |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
+            ),
+            Variable::agreed(
+                "CIRCULANT_SUCCESSIVE_BCAST",
+                Accepts::OneOf(&["auto", "native", "trees", "relay"]),
+                "how circulant_successive_bcast sends values; native: by MPI_Bcast; trees: each \
+                value along a tree; relay: several values in a message from owner to owner; auto: \
+                trees, or the faster of both where values are small and many",
+                |s| s.successive as u64,
+                |s, word| s.successive = Successive::ALL[word as usize],
+            ),
+            Variable::agreed(
+                "CIRCULANT_RELAYED",
+                Accepts::Size(0..=1 << 20),
+                "relay: most bytes of values in a message, unless a single value has more",
+                |s| s.relayed,
+                |s, word| s.relayed = word,
+            ),
+            Variable::agreed(
+                "CIRCULANT_MERGE",
+                Accepts::OneOf(&["auto", "allgather", "dissemination", "circulant"]),
+                "how circulant_allgather_merge and circulant_allreduce_v exchange operands; \
+                allgather: by MPI_Allgatherv; auto: as circulant",
+                |s| s.merging as u64,
+                |s, word| s.merging = Merging::ALL[word as usize],
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_G",
-        FACTOR,
-        "the other pipelined operations: sqrt(m q)/G blocks, where several are faster than one",
-        |s| s.g.to_bits(),
-        |s, word| s.g = f64::from_bits(word),
+    (
+        "what circulant tells",
+        &[
+            Variable::report(
+                "CIRCULANT_REPORT",
+                "where the report at the end of the run goes; %r in a file name stands for the \
+                rank",
+            ),
+            Variable::agreed(
+                "CIRCULANT_TRACE",
+                SWITCH,
+                "1: rank 0 prints one line for each call, on standard error",
+                |s| s.trace.into(),
+                |s, word| s.trace = word != 0,
+            ),
+            Variable::agreed(
+                "CIRCULANT_VERBOSE",
+                SWITCH,
+                "1: rank 0 prints the settings in force, on standard error, at the start",
+                |s| s.verbose.into(),
+                |s, word| s.verbose = word != 0,
+            ),
+        ],
     ),
-    Variable::agreed(
-        "CIRCULANT_SKIPS",
-        Accepts::OneOf(&["halving", "power2", "sqrt", "linear"]),
-        "how far messages go in the rounds of the algorithms with one block",
-        |s| s.skips as u64,
-        |s, word| s.skips = Rule::ALL[word as usize],
-    ),
-    Variable::agreed(
-        "CIRCULANT_SEGMENT",
-        SEGMENT,
-        "largest message of those algorithms in bytes",
-        |s| s.segment,
-        |s, word| s.segment = word,
-    ),
-    Variable::agreed(
-        "CIRCULANT_CENSUS_MAX",
-        Accepts::Size(0..=MESSAGE_MAX),
-        "largest allreduce of integers that takes q rounds of the whole operand",
-        |s| s.census_max,
-        |s, word| s.census_max = word,
-    ),
-    Variable::agreed(
-        "CIRCULANT_MERGE",
-        Accepts::OneOf(&["auto", "allgather", "dissemination", "circulant"]),
-        "how circulant_allgather_merge and circulant_allreduce_v exchange what they combine; allgather: by MPI_Allgatherv; auto: circulant",
-        |s| s.merging as u64,
-        |s, word| s.merging = Merging::ALL[word as usize],
-    ),
-    Variable::agreed(
-        "CIRCULANT_WINDOW",
-        OUTSTANDING,
-        "receives posted ahead",
-        |s| s.window as u64,
-        |s, word| s.window = word as usize,
-    ),
-    Variable::agreed(
-        "CIRCULANT_SENDS",
-        OUTSTANDING,
-        "sends outstanding at a time",
-        |s| s.sends as u64,
-        |s, word| s.sends = word as usize,
-    ),
-    Variable::agreed(
-        "CIRCULANT_PACING",
-        Accepts::OneOf(&["auto", "synchronous", "eager"]),
-        "synchronous-mode sends, or ordinary ones; auto: synchronous where a rank received nothing in the round before",
-        |s| s.pacing as u64,
-        |s, word| s.pacing = Pacing::ALL[word as usize],
-    ),
-    Variable::agreed(
-        "CIRCULANT_SCRATCH_MAX",
-        Accepts::Size(0..=1 << 30),
-        "scratch memory of one communicator; a call that needs more goes to the MPI library",
-        |s| s.scratch_max,
-        |s, word| s.scratch_max = word,
-    ),
-    Variable::agreed(
-        "CIRCULANT_COMMUNICATORS",
-        Accepts::Number(0..=1 << 20),
-        "private communicators of a process at once; calls on further ones go to the MPI library",
-        |s| s.communicators as u64,
-        |s, word| s.communicators = word as usize,
-    ),
-    Variable::agreed(
-        "CIRCULANT_BCAST_ORDER",
-        Accepts::OneOf(&["auto", "gray"]),
-        "gray: small broadcasts whose roots follow each other as circulant_successive_owner says go along trees that overlap",
-        |s| s.bcast_order as u64,
-        |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
-    ),
-    Variable::agreed(
-        "CIRCULANT_SUCCESSIVE_BCAST",
-        Accepts::OneOf(&["auto", "native", "trees", "relay"]),
-        "how circulant_successive_bcast sends values: by MPI_Bcast, each along a tree, or several at once from owner to owner; auto: small ones as it is measured to be faster",
-        |s| s.successive as u64,
-        |s, word| s.successive = Successive::ALL[word as usize],
-    ),
-    Variable::agreed(
-        "CIRCULANT_RELAYED",
-        Accepts::Size(0..=1 << 20),
-        "most bytes in a message to the next owner, where values go from owner to owner, unless one value has more",
-        |s| s.relayed,
-        |s, word| s.relayed = word,
-    ),
-    Variable::agreed(
-        "CIRCULANT_NODE_SIZE",
-        Accepts::Number(1..=1 << 20),
-        "for tests: so many consecutive ranks count as a node, whatever machines they are on",
-        |s| s.node_size.unwrap_or(0),
-        |s, word| s.node_size = Some(word),
-    ),
-    Variable::agreed(
-        "CIRCULANT_CHUNKS",
-        Accepts::Number(1..=16),
-        "for tests: pipelined calls in progress at once that a broadcast is cut into",
-        |s| s.chunks as u64,
-        |s, word| s.chunks = word as usize,
-    ),
-    Variable::agreed(
-        "CIRCULANT_INTER",
-        SWITCH,
-        "0: calls on inter-communicators go to the MPI library",
-        |s| s.inter.into(),
-        |s, word| s.inter = word != 0,
-    ),
-    Variable::agreed(
-        "CIRCULANT_GPU",
-        SWITCH,
-        "0: no buffer is ever in the memory of a device, so it is not asked where CUDA is loaded",
-        |s| s.gpu.into(),
-        |s, word| s.gpu = word != 0,
-    ),
-    Variable::report(
-        "CIRCULANT_REPORT",
-        "where the report at the end of the run goes; %r in a file name is the rank",
-    ),
-    Variable::agreed(
-        "CIRCULANT_TRACE",
-        SWITCH,
-        "1: one line a call on rank 0's standard error",
-        |s| s.trace.into(),
-        |s, word| s.trace = word != 0,
-    ),
-    Variable::agreed(
-        "CIRCULANT_VERBOSE",
-        SWITCH,
-        "1: the settings in force, on rank 0's standard error, at the start",
-        |s| s.verbose.into(),
-        |s, word| s.verbose = word != 0,
+    (
+        "tests",
+        &[
+            Variable::agreed(
+                "CIRCULANT_NODE_SIZE",
+                Accepts::Number(1..=1 << 20),
+                "this many consecutive ranks count as one node, whatever machines they are on",
+                |s| s.node_size.unwrap_or(0),
+                |s, word| s.node_size = Some(word),
+            ),
+            Variable::agreed(
+                "CIRCULANT_CHUNKS",
+                Accepts::Number(1..=16),
+                "a broadcast is cut into this many pipelined calls, which are in progress at the \
+                same time",
+                |s| s.chunks as u64,
+                |s, word| s.chunks = word as usize,
+            ),
+        ],
     ),
 ];
 
@@ -259,7 +327,7 @@ static OF_PIPELINED: [[Variable; PIPELINED_ROWS]; Operation::PIPELINED] = [
     ]),
 ];
 
-/// The row of each operation that is not pipelined: its mode.
+/// The row of each operation of MPI that is not pipelined: its mode.
 static OF_OTHERS: [Variable; OTHERS] = [
     mode_of::<{ Operation::Allreduce as usize }>("CIRCULANT_ALLREDUCE"),
     mode_of::<{ Operation::Alltoall as usize }>("CIRCULANT_ALLTOALL"),
@@ -271,7 +339,8 @@ const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
     Variable::agreed(
         name,
         Accepts::OneOf(&["auto", "native", "circulant"]),
-        "who runs the operation; auto: circulant where a gain is predicted",
+        "who runs the operation; native: the MPI library; circulant: circulant, except for small \
+        calls; auto: circulant, if a gain is predicted",
         |s| s.operations[OPERATION].mode as u64,
         |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
     )
@@ -301,31 +370,38 @@ const fn of_operation<const OPERATION: usize>(
         Variable::agreed(
             factor,
             FACTOR,
-            "F or G, in this operation",
+            if Operation::ALL[OPERATION].is_rooted() {
+                "F, in this operation"
+            } else {
+                "G, in this operation"
+            },
             |s| s.operations[OPERATION].factor.map_or(0, f64::to_bits),
             |s, word| s.operations[OPERATION].factor = Some(f64::from_bits(word)),
         ),
     ]
 }
 
-/// What a person is told of a variable.
+/// A variable, as the documentation describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
+    /// The section of the documentation that it is in.
+    pub section: &'static str,
     /// The full name.
     pub name: &'static str,
-    /// The value that is used when it is not set; `None` where a more general setting applies, or
-    /// nothing is done.
+    /// The value if it is not set. `None` where a more general setting applies then, or nothing is
+    /// done.
     pub default: Option<String>,
-    /// The values that are accepted, in words.
+    /// The accepted values, in words.
     pub accepted: String,
     /// One line on what it does.
     pub meaning: &'static str,
 }
 
-/// Every variable, in the order of the documentation.
+/// Every variable, in the order of its index in the settings. Those of a section follow each other.
 pub fn describe() -> impl Iterator<Item = Description> {
     let defaults = Settings::default();
-    variables().map(move |variable| Description {
+    by_section().map(move |(section, variable)| Description {
+        section,
         name: variable.name,
         default: variable.value(&defaults),
         accepted: variable.accepts.to_string(),

@@ -1,12 +1,12 @@
 //! A transport with p processes in memory: it runs the real engine on the real plans in one thread,
 //! checks every result against a serial computation, and counts what each process did.
 //!
-//! It is as unkind as MPI allows. A message is read from its sender's memory when its receiver waits
-//! for it, or (where [`Conditions::seed`] says so) as soon as it was sent and asked for, whichever is
-//! worse. A send is unfinished until then. Memory that is to be received into holds garbage. A
-//! receive that is never matched is a deadlock, which is reported. So a block that is overwritten too
-//! early, a round that runs ahead of its data and a block that is counted twice all show as wrong
-//! results.
+//! It is as unkind as MPI allows. A message is read from its sender's memory when its receiver
+//! waits for it, or (where [`Conditions::seed`] says so) as soon as it was sent and asked for,
+//! whichever is worse. A send is unfinished until then. Memory that is to be received into holds
+//! garbage. A receive that is never matched is a deadlock, which is reported. So a block that is
+//! overwritten too early, a round that runs ahead of its data and a block that is counted twice all
+//! show as wrong results.
 
 #![forbid(unsafe_code)]
 

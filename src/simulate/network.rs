@@ -51,8 +51,8 @@ impl<S, R> Network<S, R> {
         ticket
     }
 
-    /// The oldest message on `route`, and where it was asked for; both are then finished. None if one
-    /// of them is not there. Messages between two processes keep their order.
+    /// The oldest message on `route`, and where it was asked for; both are then finished. None if
+    /// one of them is not there. Messages between two processes keep their order.
     pub(super) fn matched(&mut self, route: Route) -> Option<(S, R)> {
         let sends = self.sends.get_mut(&route)?;
         let receives = self.receives.get_mut(&route)?;

@@ -51,8 +51,8 @@ impl Groups {
 
 impl Stages {
     /// The streams of the two groups, each to all processes of the other. In the input, this
-    /// process's block of its own group's stream starts at 0; in the result, the other group's stream
-    /// does. `whole` is the team of all processes, `group` that of this process's group.
+    /// process's block of its own group's stream starts at 0; in the result, the other group's
+    /// stream does. `whole` is the team of all processes, `group` that of this process's group.
     pub fn allgather_between(
         &mut self,
         groups: &Groups,

@@ -4,28 +4,24 @@
 //! stretch of the input, and a stretch of the result. The stages of a call run one after the other,
 //! and each finds its input where the one before has left it.
 //!
-//! | file | stages |
-//! | --- | --- |
-//! | `rooted` | broadcast, reduction, gather, scatter |
-//! | `gathered` | allgather, reduce-scatter, allreduce, all-to-all |
-//! | `between_groups` | allgather on an inter-communicator |
 
 #![forbid(unsafe_code)]
 
 mod between_groups;
-mod gathered;
-mod rooted;
 
 pub use between_groups::Groups;
 
 use std::ops::Range;
 
-use crate::plan::{AnyPlan, Block, Plan, block_range};
+use crate::plan::{
+    AllToAll, AnyPlan, Block, Broadcast, Census, Doubling, Gather, Ordered, PipelinedAllgather,
+    Plan, Reversed, Scatter, Segments, Succession, TreeBroadcast, block_range,
+};
 use crate::team::Team;
 use crate::transport::{Place, Space};
 
-/// Where one message is, in units: bytes of packed data where blocks are stored, elements where they
-/// are combined.
+/// Where one message is, in units: bytes of packed data where blocks are stored, elements where
+/// they are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Where it starts in the input.
@@ -188,4 +184,175 @@ impl Stages {
         let blocks = stages.map(|stage| stage.plan.shape().blocks);
         blocks.max().unwrap_or(0)
     }
+}
+
+impl Stages {
+    /// `range` from `root` to all, in `blocks` blocks.
+    pub fn broadcast(&mut self, team: &Team, root: usize, blocks: usize, range: Range<usize>) {
+        self.add(team, true, [Span::at(range)], |_| {
+            broadcast(team, root, blocks)
+        });
+    }
+
+    /// `range` from `root` to all, along the tree of successive broadcasts.
+    pub fn tree_broadcast(&mut self, team: &Team, root: usize, range: Range<usize>) {
+        self.add(team, true, [Span::at(range)], |_| {
+            TreeBroadcast::new(Succession::new(team.size()).tree_from(root), team.place())
+        });
+    }
+
+    /// `range`, combined at `root`, in `blocks` blocks.
+    pub fn reduction(
+        &mut self,
+        team: &Team,
+        root: usize,
+        blocks: usize,
+        range: Range<usize>,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, [Span::at(range)], |_| {
+            Reversed(broadcast(team, root, blocks))
+        });
+    }
+
+    /// A message of `length` units from each process to `root`. They are in the result in the order
+    /// in which they are sent on.
+    pub fn gather(&mut self, team: &Team, root: usize, length: usize) {
+        let plan = Gather::new(team.sequence(), team.place(), root);
+        self.add(team, true, [], |_| plan);
+        self.lay_out(team, root, length);
+    }
+
+    /// A message of `length` units from `root` to each process, laid out as in a gather.
+    pub fn scatter(&mut self, team: &Team, root: usize, length: usize) {
+        let plan = Gather::new(team.sequence(), team.place(), root);
+        self.add(team, true, [], |_| Scatter(plan));
+        self.lay_out(team, root, length);
+    }
+
+    /// Puts the messages of the last stage in the order of a gather. Those that are never here are
+    /// where the first one is.
+    fn lay_out(&mut self, team: &Team, root: usize, length: usize) {
+        let messages = &mut self.stages[self.used - 1].view.messages;
+        messages.resize(team.size(), Span::at(0..length));
+        let mut start = 0;
+        let plan = Gather::new(team.sequence(), team.place(), root);
+        plan.visit_messages(&mut |message| {
+            messages[message] = Span::at(start..start + length);
+            start += length;
+        });
+    }
+}
+
+fn broadcast(team: &Team, root: usize, blocks: usize) -> Broadcast {
+    Broadcast::new(team.skips(), team.schedules(root), team.place(), blocks)
+}
+
+impl Stages {
+    /// Message j from process j to all, for all j, in one block, in steps of about `segment` units.
+    pub fn allgather(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        segment: usize,
+    ) {
+        self.add(team, true, messages, |view| doubling(team, view, segment));
+    }
+
+    /// Message j combined at process j, for all j, in one block, in steps of about `segment` units.
+    pub fn reduce_scatter(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        segment: usize,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, messages, |view| {
+            Reversed(doubling(team, view, segment))
+        });
+    }
+
+    /// Message j from process j to all, for all j, in `blocks` blocks.
+    pub fn pipelined_allgather(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        blocks: usize,
+    ) {
+        self.add(team, true, messages, |view| pipelined(team, view, blocks));
+    }
+
+    /// Message j combined at process j, for all j, in `blocks` blocks.
+    pub fn pipelined_reduce_scatter(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        blocks: usize,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, messages, |view| {
+            Reversed(pipelined(team, view, blocks))
+        });
+    }
+
+    /// Message j combined at process j in the order of the ranks, for all j, in steps of about
+    /// `segment` units.
+    pub fn ordered_reduce_scatter(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        segment: usize,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, messages, |view| {
+            let blocks = Segments::new(view.longest(), segment).blocks();
+            Ordered::new(team.size(), team.place(), blocks)
+        });
+    }
+
+    /// `range`, combined at all processes, in steps of about `segment` units: a reduce-scatter, and
+    /// an allgather of its results.
+    pub fn allreduce(&mut self, team: &Team, range: Range<usize>, segment: usize, in_place: bool) {
+        let parts = || even(range.clone(), team.size());
+        self.reduce_scatter(team, parts(), segment, in_place);
+        self.allgather(team, parts(), segment);
+    }
+
+    /// The same in the order of the ranks.
+    pub fn ordered_allreduce(
+        &mut self,
+        team: &Team,
+        range: Range<usize>,
+        segment: usize,
+        in_place: bool,
+    ) {
+        let parts = || even(range.clone(), team.size());
+        self.ordered_reduce_scatter(team, parts(), segment, in_place);
+        self.allgather(team, parts(), segment);
+    }
+
+    /// `range`, combined at all processes, as a whole in each round. The input is not in place.
+    pub fn census(&mut self, team: &Team, range: Range<usize>) {
+        self.add(team, false, [Span::at(range)], |_| {
+            Census::new(team.skips(), team.place())
+        });
+    }
+
+    /// Message e, of `length` units, from each process to the e-th after it, for all e.
+    pub fn all_to_all(&mut self, team: &Team, length: usize) {
+        let messages = consecutive(std::iter::repeat_n(length, team.size()));
+        self.add(team, true, messages, |_| {
+            AllToAll::new(team.sequence(), team.routes(), team.place())
+        });
+    }
+}
+
+fn doubling(team: &Team, view: &View, segment: usize) -> Doubling {
+    let segments = Segments::new(view.longest(), segment);
+    Doubling::new(team.sequence(), team.place(), segments)
+}
+
+fn pipelined(team: &Team, view: &View, blocks: usize) -> PipelinedAllgather {
+    let filled = team.filled(view.lengths());
+    PipelinedAllgather::new(team.skips(), team.table(), filled, team.place(), blocks)
 }

@@ -1,20 +1,19 @@
 //! Teams: lists of ranks of one communicator that a plan runs on.
 //!
 //! The processes of a plan are numbered 0 to p - 1. A [`Team`] says which rank each of them is, and
-//! which of them this process is. It also keeps what was computed for its size: skips and schedules.
-//! The whole communicator, the ranks of a node, one rank of each node, a group of an
+//! which of them this process is. It also keeps what was computed for its size: skips and
+//! schedules. The whole communicator, the ranks of a node, one rank of each node, a group of an
 //! inter-communicator, a root and the other group: all are teams. A team costs no communication.
 
 #![forbid(unsafe_code)]
 
-mod graph;
 mod nodes;
 
-pub use graph::Graph;
 pub use nodes::Nodes;
 
 use std::sync::Arc;
 
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use crate::plan::{Routes, Schedules};
@@ -166,6 +165,54 @@ impl Team {
             );
         }
         kept.clone()
+    }
+}
+
+/// The circulant graph on p processes: what is computed once for their number, and shared by all
+/// teams of that size.
+#[derive(Debug)]
+pub struct Graph {
+    skips: Arc<Skips>,
+    /// The skips of the algorithms with one block.
+    sequence: Arc<Sequence>,
+    table: OnceCell<Arc<Table>>,
+    routes: OnceCell<Arc<Routes>>,
+}
+
+impl Graph {
+    /// For `processes >= 1`. `rule` is that of the algorithms with one block.
+    pub fn new(processes: usize, rule: Rule) -> Graph {
+        Graph {
+            skips: Arc::new(Skips::new(processes)),
+            sequence: Arc::new(Sequence::of_rule(rule, processes)),
+            table: OnceCell::new(),
+            routes: OnceCell::new(),
+        }
+    }
+
+    /// p.
+    pub fn processes(&self) -> usize {
+        self.skips.processes()
+    }
+
+    fn skips(&self) -> Arc<Skips> {
+        self.skips.clone()
+    }
+
+    fn sequence(&self) -> Arc<Sequence> {
+        self.sequence.clone()
+    }
+
+    fn table(&self) -> Arc<Table> {
+        let table = self.table.get_or_init(|| Arc::new(Table::new(&self.skips)));
+        table.clone()
+    }
+
+    fn routes(&self) -> Arc<Routes> {
+        let routes = self
+            .routes
+            .get_or_init(|| Arc::new(Routes::new(&self.sequence)));
+        routes.clone()
     }
 }
 

@@ -1,21 +1,21 @@
 //! Memory in units of packed bytes, for blocks that are stored.
 //!
 //! Block boundaries are byte offsets in the packed data, because processes may describe the same
-//! signature with different datatypes. The packed bytes of each message have a *home*: the program's
-//! buffer itself where it is contiguous, else a staging buffer. Data goes
+//! signature with different datatypes. The packed bytes of each message have a *home*: the
+//! program's buffer itself where it is contiguous, else a staging buffer. Data goes
 //!
 //! ```text
 //! own elements --pack--> home (--network--> home) --unpack--> the program's elements
 //! ```
 //!
-//! block by block, so that packing and unpacking overlap with the transfers. An element that a block
-//! boundary cuts cannot be unpacked before both blocks are there. It is unpacked at the end.
+//! block by block, so that packing and unpacking overlap with the transfers. An element that a
+//! block boundary cuts cannot be unpacked before both blocks are there. It is unpacked at the end.
 
 use std::ffi::c_int;
 use std::ops::Range;
 
 use super::point_to_point::Memory;
-use super::{Place, Space};
+use super::{Place, Space, elements_of};
 use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, Region};
 
 /// Elements of the program that are packed or unpacked.
@@ -28,8 +28,8 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Asks MPI, on `communicator`, where elements are not packed as they are. `packed` is memory to
-    /// try it in.
+    /// Asks MPI, on `communicator`, where elements are not packed as they are. `packed` is memory
+    /// to try it in.
     pub fn new(elements: Array, communicator: Communicator, packed: &mut Vec<u8>) -> Packing {
         let mut datatype = *elements.datatype();
         let is_contiguous = datatype.is_contiguous(communicator, packed);
@@ -160,8 +160,8 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// With `scratch` bytes for the engine and `staging` bytes for staging, both in `allocation`, and
-    /// no messages yet.
+    /// With `scratch` bytes for the engine and `staging` bytes for staging, both in `allocation`,
+    /// and no messages yet.
     ///
     /// # Panics
     /// If they do not fit.
@@ -182,8 +182,8 @@ impl Bytes {
         }
     }
 
-    /// The memory of another call that is in progress at the same time, in which everything is where
-    /// it is in this one. Neither has scratch, and this one is finished last.
+    /// The memory of another call that is in progress at the same time, in which everything is
+    /// where it is in this one. Neither has scratch, and this one is finished last.
     pub fn share(&self, mut lists: Lists) -> Bytes {
         lists.homes.clone_from(&self.lists.homes);
         lists.unpacked.clone_from(&self.lists.unpacked);
@@ -265,8 +265,8 @@ impl Bytes {
         });
     }
 
-    /// The bytes `range` of the result space are packed from this process's own elements before they
-    /// are sent.
+    /// The bytes `range` of the result space are packed from this process's own elements before
+    /// they are sent.
     pub fn pack_from(&mut self, range: Range<usize>, from: Packing) {
         self.own = Some(Own {
             start: range.start,
@@ -285,7 +285,7 @@ impl Bytes {
     }
 
     /// Where bytes of the result space are, which are one piece.
-    fn result(&self, range: Range<usize>) -> Region {
+    pub fn result(&self, range: Range<usize>) -> Region {
         if range.is_empty() {
             return Region::empty();
         }
@@ -328,7 +328,8 @@ impl Bytes {
         Ok(())
     }
 
-    /// When all blocks are there: unpacks the elements that boundaries cut, and what was left to the end.
+    /// When all blocks are there: unpacks the elements that boundaries cut, and what was left to
+    /// the end.
     ///
     /// # Errors
     /// MPI's.
@@ -403,10 +404,8 @@ impl Memory for Bytes {
             return Ok(());
         }
         let size = to.size();
-        let elements = (first - start).div_ceil(size)..(end - start) / size;
-        if (first - start) % size != 0 {
-            self.lists.cut.push((index, elements.start - 1));
-        }
+        let (elements, cut) = elements_of(first - start..end - start, size);
+        self.lists.cut.extend(cut.map(|element| (index, element)));
         if elements.is_empty() {
             return Ok(());
         }

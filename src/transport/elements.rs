@@ -37,8 +37,8 @@ pub enum Aside {
 }
 
 impl Elements {
-    /// `input` is combined into `result` by `operator`; `scratch` elements for the engine, and what is
-    /// put aside, are in `allocation`. `packed` is kept for its memory.
+    /// `input` is combined into `result` by `operator`; `scratch` elements for the engine, and what
+    /// is put aside, are in `allocation`. `packed` is kept for its memory.
     ///
     /// # Errors
     /// MPI's, where the input is copied.

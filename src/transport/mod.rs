@@ -1,10 +1,10 @@
 //! What the engine runs a plan over: messages between ranks, and memory by name.
 //!
 //! The engine never sees a pointer. It names memory as a [`Place`], and the transport knows where
-//! that is. So the engine is safe code, and runs over MPI and over the
-//! [simulator](crate::simulate) alike. Lengths and offsets are in *units*: bytes of packed data where
-//! blocks are stored, elements of the user's datatype where they are combined (a reduction may be cut
-//! only between elements).
+//! that is. So the engine is safe code, and runs over MPI and over the [simulator](crate::simulate)
+//! alike. Lengths and offsets are in *units*: bytes of packed data where blocks are stored,
+//! elements of the user's datatype where they are combined (a reduction may be cut only between
+//! elements).
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -12,7 +12,9 @@
 //! | `point_to_point` | the transport over MPI's point-to-point calls |
 //! | `bytes` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
-//! | `words` | memory for an allgather of circulant's own |
+
+#[cfg(any(test, feature = "mpi", feature = "bindings"))]
+use std::ops::Range;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod bytes;
@@ -20,8 +22,6 @@ mod bytes;
 mod elements;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod point_to_point;
-#[cfg(any(feature = "mpi", feature = "bindings"))]
-mod words;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use bytes::{Bytes, Lists, Packing};
@@ -29,8 +29,6 @@ pub use bytes::{Bytes, Lists, Packing};
 pub use elements::{Aside, Elements};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use point_to_point::{Lengths, Memory, Mismatch, PointToPoint, wait_for_one};
-#[cfg(any(feature = "mpi", feature = "bindings"))]
-pub use words::Words;
 
 /// One of the memories of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,16 +84,16 @@ pub enum SendMode {
 
 /// Point-to-point transfers and local memory, for one call on one process.
 ///
-/// Sends and receives are numbered by *slot*. A slot holds one outstanding transfer, and is not used
-/// again before that is finished. Between two processes, messages arrive in the order in which they
-/// were started. Until a transfer is finished, its memory is not written, and where it is received
-/// into not read.
+/// Sends and receives are numbered by *slot*. A slot holds one outstanding transfer, and is not
+/// used again before that is finished. Between two processes, messages arrive in the order in which
+/// they were started. Until a transfer is finished, its memory is not written, and where it is
+/// received into not read.
 pub trait Transport {
     /// What can go wrong.
     type Error;
 
-    /// Whether the `length` units at `place` are one stretch of memory: then they can be sent, copied
-    /// or combined at once. Those of one message of a plan always are.
+    /// Whether the `length` units at `place` are one stretch of memory: then they can be sent,
+    /// copied or combined at once. Those of one message of a plan always are.
     fn is_one_piece(&self, place: Place, length: usize) -> bool;
 
     /// Starts to send `length > 0` units at `place` to rank `to`.
@@ -147,8 +145,8 @@ pub trait Transport {
     /// The transport's.
     fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), Self::Error>;
 
-    /// Called before `length` units of this process's own data at `place` are sent: a transport that
-    /// packs does so here.
+    /// Called before `length` units of this process's own data at `place` are sent: a transport
+    /// that packs does so here.
     ///
     /// # Errors
     /// The transport's.
@@ -160,4 +158,53 @@ pub trait Transport {
     /// # Errors
     /// The transport's.
     fn unpack(&mut self, place: Place, length: usize) -> Result<(), Self::Error>;
+}
+
+/// The elements of `size` units that lie in a stretch of a message; and the one, if any, that its
+/// start cuts, which is there when all stretches are.
+#[cfg(any(test, feature = "mpi", feature = "bindings"))]
+fn elements_of(stretch: Range<usize>, size: usize) -> (Range<usize>, Option<usize>) {
+    let first = stretch.start.div_ceil(size);
+    let is_cut = stretch.start % size != 0;
+    (first..stretch.end / size, is_cut.then(|| first - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::block_range;
+
+    /// However a message is cut into blocks, each element is in one of them, or cut by one at
+    /// least.
+    #[test]
+    fn every_element_is_whole_or_cut() {
+        for (elements, size) in [(1, 1), (5, 3), (12, 8), (100, 7), (3, 64)] {
+            let length = elements * size;
+            for blocks in 1..=length + 2 {
+                let (mut whole, mut cut) = (vec![0; elements], vec![0; elements]);
+                for index in 0..blocks {
+                    let stretch = block_range(length, blocks, index);
+                    let (inside, at_start) = elements_of(stretch.clone(), size);
+                    for element in inside {
+                        let bounds = element * size..(element + 1) * size;
+                        assert!(stretch.start <= bounds.start && bounds.end <= stretch.end);
+                        whole[element] += 1;
+                    }
+                    at_start
+                        .into_iter()
+                        .filter(|_| !stretch.is_empty())
+                        .for_each(|element| {
+                            assert!(
+                                (element * size + 1..(element + 1) * size).contains(&stretch.start)
+                            );
+                            cut[element] += 1;
+                        });
+                }
+                for (whole, cut) in whole.into_iter().zip(cut) {
+                    let is_either = whole == 1 && cut == 0 || whole == 0 && cut > 0;
+                    assert!(is_either, "{elements} of {size} in {blocks}: {whole} {cut}");
+                }
+            }
+        }
+    }
 }

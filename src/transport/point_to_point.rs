@@ -120,8 +120,8 @@ impl<M: Memory> PointToPoint<M> {
         self.mismatch.map_or(Ok(()), |error| Err(Mismatch(error)))
     }
 
-    /// Gives up the receives that are outstanding: after an error, or where nobody sends. Sends cannot
-    /// be taken back. MPI keeps reading their memory, which must then not be used again.
+    /// Gives up the receives that are outstanding: after an error, or where nobody sends. Sends
+    /// cannot be taken back. MPI keeps reading their memory, which must then not be used again.
     pub fn give_up(&mut self) {
         let functions = &self.native.functions;
         let (null, status) = (self.native.constants.request_null, ignored_status());
@@ -197,9 +197,9 @@ impl<M: Memory> Transport for PointToPoint<M> {
         let bytes = count as usize * self.memory.unit();
         if mode == SendMode::Standard && bytes <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
-            // most for its receiver to come to the round, which waits for no later round of ours. (Of
-            // successive broadcasts, their executors say why that holds for steps.)
-            // SAFETY: `count` units are at `start`.
+            // most for its receiver to come to the round, which waits for no later round of ours.
+            // (Of successive broadcasts, their executors say why that holds for steps.) SAFETY:
+            // `count` units are at `start`.
             return check(unsafe {
                 (functions.PMPI_Send)(start.as_ptr(), count, unit, to, self.tag, comm)
             });
@@ -209,8 +209,8 @@ impl<M: Memory> Transport for PointToPoint<M> {
             SendMode::Synchronous => functions.PMPI_Issend,
         };
         let request = &mut self.sends[slot];
-        // SAFETY: `count` units are at `start`, and by the contract of this trait they stay there until
-        // the send is finished.
+        // SAFETY: `count` units are at `start`, and by the contract of this trait they stay there
+        // until the send is finished.
         check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
     }
 

@@ -1,4 +1,5 @@
-//! The builds of the library that are installed: one a folder, named after its MPI (scripts/mpi-id).
+//! The builds of the library that are installed: one a folder, named after its MPI
+//! (scripts/mpi-id).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -123,9 +124,9 @@ pub struct Build {
     pub library: PathBuf,
 }
 
-/// Where builds are: where it is said, or else in ../lib/circulant beside an installed program, in the
-/// folder above in a build tree. From the root on: a script may change folders before it starts the
-/// program.
+/// Where builds are: where it is said, or else in ../lib/circulant beside an installed program, in
+/// the folder above in a build tree. From the root on: a script may change folders before it starts
+/// the program.
 pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
     if let Some(folder) = given {
         return path::absolute(folder);
@@ -167,8 +168,9 @@ fn order(a: &Build, b: &Build) -> Ordering {
         .then_with(|| b.mpi.version.cmp(&a.mpi.version))
 }
 
-/// The builds that may be for `mpi`: of its family, the best of each major version, unless that is known
-/// to be another. The best is that whose version agrees in most numbers, and of those the latest.
+/// The builds that may be for `mpi`: of its family, the best of each major version, unless that is
+/// known to be another. The best is that whose version agrees in most numbers, and of those the
+/// latest.
 pub fn fitting<'a>(builds: &'a [Build], mpi: &Mpi) -> Vec<&'a Build> {
     let version = |build: &&Build| build.mpi.version.clone();
     let rank = |build: &&Build| (version(build).agreement(&mpi.version), version(build));

@@ -1,7 +1,8 @@
 //! Which MPI a program uses, as far as it can be told before it runs.
 //!
-//! 1. That which its ELF file needs, directly or not. The program's own dynamic linker lists what it
-//!    would load (`ld.so --list`, which does not run the program), and so goes by the same search paths.
+//! 1. That which its ELF file needs, directly or not. The program's own dynamic linker lists what
+//!    it would load (`ld.so --list`, which does not run the program), and so goes by the same
+//!    search paths.
 //! 2. For a script, or an interpreter that loads MPI later: the MPI whose launcher has started this
 //!    process, by its environment, which is the same on all nodes of a job.
 
@@ -27,9 +28,9 @@ pub fn mpi_of(file: &Path) -> Option<Mpi> {
     }
 }
 
-/// The file of the MPI library that an ELF program needs. Of a link to the program, the file is listed:
-/// libraries that it looks for beside itself ($ORIGIN) are beside that, which the dynamic linker knows
-/// of a program that runs, but not of one that it lists.
+/// The file of the MPI library that an ELF program needs. Of a link to the program, the file is
+/// listed: libraries that it looks for beside itself ($ORIGIN) are beside that, which the dynamic
+/// linker knows of a program that runs, but not of one that it lists.
 fn needed_mpi(program: &Path) -> Option<PathBuf> {
     let program = fs::canonicalize(program).ok()?;
     let linker = dynamic_linker(&program)?;
@@ -57,14 +58,15 @@ fn dynamic_linker(program: &Path) -> Option<PathBuf> {
     Some(Path::new(OsStr::from_bytes(name)).to_owned())
 }
 
-/// The file in a line such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f...)`, or without the name
-/// where a program names the file itself.
+/// The file in a line such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f...)`, or without the
+/// name where a program names the file itself.
 fn mpi_library(line: &str) -> Option<PathBuf> {
     let (line, _) = line.trim().rsplit_once(" (")?;
     let (_, file) = line.split_once(" => ").unwrap_or((line, line));
     let name = file.rsplit('/').next()?;
     let (base, _) = name.split_once(".so")?;
-    // Those of Cray's have the compiler in their names; the bindings of other languages are not meant.
+    // Those of Cray's have the compiler in their names; the bindings of other languages are not
+    // meant.
     let is_mpi = ["libmpi", "libmpich", "libmpi_abi"].contains(&base)
         || [
             "libmpi_cray",

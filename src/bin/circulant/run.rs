@@ -98,8 +98,8 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
 
 /// Why there is no library for the program.
 struct Complaint {
-    /// Whether that may be so on this node only: then the program must not run natively, for others of
-    /// its job would wait for it.
+    /// Whether that may be so on this node only: then the program must not run natively, for others
+    /// of its job would wait for it.
     here: bool,
     text: String,
 }

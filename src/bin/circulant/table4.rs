@@ -23,7 +23,8 @@ const fn paper(from: usize, to: usize, total: [f64; 2], each: [f64; 2]) -> Paper
     Paper { sweep, total, each }
 }
 
-/// The last row has 44714.9 for what is "44714.9.0" in the paper: the other columns agree with that.
+/// The last row has 44714.9 for what is "44714.9.0" in the paper: the other columns agree with
+/// that.
 const TABLE_4: [Paper; 8] = [
     paper(1, 17_000, [443.8, 50.0], [2.769, 0.334]),
     paper(16_000, 33_000, [1567.2, 152.8], [3.763, 0.370]),

@@ -1,10 +1,10 @@
-//! `circulant trace`: an allgather between the two groups of an inter-communicator, as the operations
-//! of each process, for SimGrid's replay (`smpirun -replay`).
+//! `circulant trace`: an allgather between the two groups of an inter-communicator, as the
+//! operations of each process, for SimGrid's replay (`smpirun -replay`).
 //!
-//! SimGrid's own MPI has no inter-communicators, so the library cannot be called there. These are the
-//! plans that it makes for such a call, run by its engine as it is set by default. A transport that
-//! moves nothing and never has to wait writes down what the engine starts and waits for; so each
-//! process is run by itself.
+//! SimGrid's own MPI has no inter-communicators, so the library cannot be called there. These are
+//! the plans that it makes for such a call, run by its engine as it is set by default. A transport
+//! that moves nothing and never has to wait writes down what the engine starts and waits for; so
+//! each process is run by itself.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -184,8 +184,8 @@ fn lengths(processes: usize, largest: usize, arithmetic: bool) -> impl Iterator<
     })
 }
 
-/// Sender, receiver and tag. The replay knows by them what is waited for, so each message between two
-/// processes has a tag of its own.
+/// Sender, receiver and tag. The replay knows by them what is waited for, so each message between
+/// two processes has a tag of its own.
 type Message = (usize, usize, usize);
 
 /// The transport of one process, which writes down what it is asked for.

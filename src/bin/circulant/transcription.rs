@@ -1,4 +1,5 @@
-//! The paper's Algorithms 2 to 6 in C (`transcription.c`): receive and send schedule of one process.
+//! The paper's Algorithms 2 to 6 in C (`transcription.c`): receive and send schedule of one
+//! process.
 
 use std::ffi::{c_int, c_long};
 

@@ -5,24 +5,29 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use super::call::{AllreduceV, Grown, allreduce_v, gather_and_combine};
+use super::call::{AllreduceV, allreduce_v, gather_and_combine};
 use super::combination::Combination;
+use super::stores::Outcome;
+use crate::communicator::{State, Stop};
+use crate::extensions::intra;
 use crate::interpose::cross;
 use crate::mpi::{
     Buffer, Communicator, Datatype, Error, Integer, MPI_Comm, MPI_Datatype, Passed, SUCCESS, native,
 };
+use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
-/// Compares two elements: below 0 if the one at `a` comes first, above 0 if that at `b` does, 0 if they
-/// are equal. Must be the same total preorder on all processes. May call MPI, but nothing collective.
+/// Compares two elements. Returns a number below 0 if the element at `a` comes first, a number
+/// above 0 if the one at `b` comes first, and 0 if they are equal. Must be the same total preorder
+/// on all processes. May call MPI, but no collective function.
 pub type circulant_compare =
     Option<unsafe extern "C" fn(a: *const c_void, b: *const c_void, context: *mut c_void) -> c_int>;
 
-/// Combines two operands, neither of them empty, of which the left is of lower ranks: writes the
-/// combination to `out`, where there is room for `leftcount` + `rightcount` elements, and how many they
-/// are to `*outcount`. Must be associative, with an empty operand as its identity. Returns 0; any other
-/// value ends the operation, with that value as its error code, on all processes. May call MPI, but
-/// nothing collective.
+/// Combines two operands, neither of them empty. The left one is of lower ranks. Writes the
+/// combination to `out`, where there is room for `leftcount` + `rightcount` elements, and its
+/// number of elements to `*outcount`. Must be associative, with an empty operand as its identity.
+/// Returns 0. Any other value ends the operation on all processes, with that value as its error
+/// code. May call MPI, but no collective function.
 pub type circulant_combine = Option<
     unsafe extern "C" fn(
         left: *const c_void,
@@ -37,28 +42,34 @@ pub type circulant_combine = Option<
 
 /// Gathers the sorted blocks of all processes on all processes, as one sorted sequence. Collective.
 ///
-/// Each process has `sendcount` elements at `sendbuf`, sorted; or, with MPI_IN_PLACE, at `recvbuf`. All get
-/// all of them at `recvbuf`, sorted, and how many they are in `*recvcount`. Elements that are equal keep
-/// the order of the ranks that they came from, and of their places there.
+/// Each process passes `sendcount` sorted elements at `sendbuf` or, with MPI_IN_PLACE, at
+/// `recvbuf`. All processes get all elements at `recvbuf`, sorted, and their number in
+/// `*recvcount`. Equal elements keep the order of their ranks, and on each rank the order of their
+/// places.
 ///
-/// The order is that of `compare`, which is called with `context`; or, where it is null and `datatype` one
-/// of MPI's integers or floating-point numbers, MPI_BYTE or MPI_C_BOOL, ascending. (Then -0 and 0 are
-/// equal, and what is not a number comes last.) `compare` sees elements in the datatype's layout. As with
-/// MPI, processes may describe the same elements by different datatypes; all have a comparison, or none.
+/// `compare`, which is called with `context`, defines the order. It sees elements in the datatype's
+/// layout. If `compare` is null, `datatype` must be one of MPI's integers or floating-point
+/// numbers, MPI_BYTE or MPI_C_BOOL, and the order is ascending. (-0 and 0 are then equal, and NaNs
+/// come last.) As with MPI, processes may describe the same elements by different datatypes. Either
+/// all processes pass a comparison, or none.
 ///
 /// Buffers are in the host's memory, and do not overlap.
 ///
-/// Returns MPI_SUCCESS, or raises an error on `comm`: MPI_ERR_COMM (null, or an inter-communicator),
-/// MPI_ERR_COUNT (negative; `sendcount` elements in place, where `capacity` is less; or of a result more than
-/// INT_MAX: then on all processes), MPI_ERR_TYPE (null;
-/// of no size or more than 1 GiB; its elements interleave; or no numbers, without a comparison),
-/// MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory), MPI_ERR_ARG
-/// (`recvcount` is null), MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than
-/// `*recvcount`: on the processes where it is, and nothing is at their `recvbuf` that can be used), or what
-/// MPI returns.
+/// Returns MPI_SUCCESS, or raises an error on `comm`:
+///
+/// - MPI_ERR_COMM (null, or an inter-communicator);
+/// - MPI_ERR_COUNT (negative; or in place, `sendcount` is more than `capacity`; or on all
+///   processes, the result has more than INT_MAX elements);
+/// - MPI_ERR_TYPE (null; of no size or more than 1 GiB; its elements interleave; or they are no
+///   numbers and there is no comparison);
+/// - MPI_ERR_BUFFER (null with elements, `sendbuf` is `recvbuf`, or in a device's memory);
+/// - MPI_ERR_ARG (`recvcount` is null);
+/// - MPI_ERR_TRUNCATE (`capacity`, the elements that fit at `recvbuf`, is less than `*recvcount`:
+///   raised where that is so, and `recvbuf` then holds nothing of use);
+/// - any error that MPI returns.
 ///
 /// # Safety
-/// As for MPI's functions: the buffers hold what the counts say, and `compare` can be called with them.
+/// As for MPI's functions: the buffers hold what the counts say. `compare` can be called with them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_allgather_merge(
     sendbuf: *const c_void,
@@ -84,22 +95,23 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     run(operation, comm, &arguments, recvcount, combination)
 }
 
-/// Combines the operands of all processes, of any lengths, on all processes: concatenates, merges, unites
-/// them. Collective.
+/// Combines the operands of all processes, which may have any lengths, on all processes:
+/// concatenates, merges or unites them. Collective.
 ///
-/// Each process has an operand of `sendcount` elements at `sendbuf`; or, with MPI_IN_PLACE, at `recvbuf`. All
-/// get the combination of all of them, in the order of ranks, at `recvbuf`, and how many elements it has in
-/// `*recvcount`. `combine` is called with operands in the datatype's layout and with `context`; never
-/// with an empty one.
+/// Each process passes an operand of `sendcount` elements at `sendbuf` or, with MPI_IN_PLACE, at
+/// `recvbuf`. All processes get the combination of all operands, in the order of ranks, at
+/// `recvbuf`, and its number of elements in `*recvcount`. `combine` is called with operands in the
+/// datatype's layout and with `context`. It is never called with an empty operand.
 ///
-/// Otherwise as `circulant_allgather_merge`; besides, it raises MPI_ERR_OP (`combine` is null); on all
-/// processes what `combine` returns on one of them, other than 0, of the lowest of several; and there
-/// MPI_ERR_COUNT, where it writes a count that is negative or more than there is room for, or where two
-/// operands together have more than INT_MAX elements.
+/// Otherwise as `circulant_allgather_merge`. It also raises MPI_ERR_OP (`combine` is null). If
+/// `combine` returns another value than 0 on a process, all processes raise that value; of several,
+/// that of the lowest rank. In the same way they raise MPI_ERR_COUNT if `combine` writes a count
+/// that is negative or more than there is room for, or if two operands together have more than
+/// INT_MAX elements.
 ///
 /// # Safety
-/// As for MPI's functions: the buffers hold what the counts say, and `combine` can be called with them, and
-/// writes no more elements than it says, and not more than there is room for.
+/// As for MPI's functions: the buffers hold what the counts say. `combine` can be called with them.
+/// It writes no more elements than it says, and no more than there is room for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_allreduce_v(
     sendbuf: *const c_void,
@@ -121,16 +133,11 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     };
     // SAFETY: null, or the address of an integer, by this function's contract.
     let recvcount = unsafe { recvcount.as_mut() };
-    run(
-        Operation::AllreduceV,
-        comm,
-        &arguments,
-        recvcount,
-        combination,
-    )
+    let operation = Operation::AllreduceV;
+    run(operation, comm, &arguments, recvcount, combination)
 }
 
-/// The arguments as they came.
+/// The arguments as the program passed them.
 struct Arguments {
     /// sendbuf, sendcount, datatype
     send: Passed,
@@ -140,7 +147,7 @@ struct Arguments {
 
 impl Arguments {
     /// # Safety
-    /// The addresses are buffer arguments of a collective call, with as many elements.
+    /// The addresses are buffer arguments of a collective call, with these numbers of elements.
     unsafe fn new(
         (sendbuf, send_count): (*const c_void, c_int),
         (recvbuf, capacity): (*mut c_void, c_int),
@@ -155,7 +162,7 @@ impl Arguments {
         }
     }
 
-    /// The call that they describe, or the class of the error that they are.
+    /// The call that they describe, or the class of the error in them.
     fn checked(
         &self,
         combination: impl FnOnce(&Datatype) -> Result<Combination, Integer>,
@@ -195,7 +202,7 @@ impl Arguments {
     }
 }
 
-/// One call, up to what it returns.
+/// Runs one call. Returns what the exported function returns.
 fn run(
     operation: Operation,
     comm: MPI_Comm,
@@ -203,19 +210,12 @@ fn run(
     recvcount: Option<&mut c_int>,
     combination: impl FnOnce(&Datatype) -> Result<Combination, Integer>,
 ) -> c_int {
-    let communicator = Communicator::new(comm);
-    let errors = &native().constants;
-    if communicator.is_null() {
-        return Communicator::world().raise(Error(errors.err_comm.0));
-    }
-    match communicator.is_inter() {
-        Ok(false) => {}
-        Ok(true) => return communicator.raise(Error(errors.err_comm.0)),
-        // Raised already, where a communicator that is none has its errors raised.
-        Err(error) => return error.0,
-    }
+    let communicator = match intra(comm) {
+        Ok(communicator) => communicator,
+        Err(code) => return code,
+    };
     let (Some(recvcount), call) = (recvcount, arguments.checked(combination)) else {
-        return communicator.raise(Error(errors.err_arg.0));
+        return communicator.raise(Error(native().constants.err_arg.0));
     };
     match call {
         Ok(call) => serve(operation, communicator, &call, recvcount),
@@ -229,41 +229,36 @@ fn serve(
     call: &AllreduceV,
     recvcount: &mut c_int,
 ) -> c_int {
-    let done = Cell::new(Grown::default());
+    let errors = &native().constants;
+    let (outcome, is_on_device) = (Cell::new(Outcome::default()), Cell::new(false));
+    let ours = |state: &State, work: &mut Work| {
+        let tried = allreduce_v(state, operation, call, work);
+        is_on_device.set(tried == Err(Stop::Native(Reason::DeviceMemory)));
+        outcome.set(tried?);
+        Ok(())
+    };
     let by_mpi = || {
-        let reason = done.get().reason;
-        if reason == Some(Reason::DeviceMemory) {
-            return communicator.raise(Error(native().constants.err_buffer.0));
+        if is_on_device.get() {
+            return communicator.raise(Error(errors.err_buffer.0));
         }
         match gather_and_combine(communicator, call) {
-            Ok(outcome) => {
-                done.set(Grown { outcome, reason });
+            Ok(combined) => {
+                outcome.set(combined);
                 SUCCESS
             }
             Err(error) => error.0,
         }
     };
-    let code = cross(
-        operation,
-        communicator.handle(),
-        None,
-        by_mpi,
-        |state, work| {
-            let mut result = Grown::default();
-            let tried = allreduce_v(state, operation, call, work, &mut result);
-            done.set(result);
-            tried
-        },
-    );
+    let code = cross(operation, communicator.handle(), None, by_mpi, ours);
     if code != SUCCESS {
         return code;
     }
-    let outcome = done.get().outcome;
-    *recvcount = c_int::try_from(outcome.elements).unwrap_or(c_int::MAX);
-    if outcome.status != 0 {
-        communicator.raise(Error(outcome.status))
-    } else if outcome.elements > call.output.count() {
-        communicator.raise(Error(native().constants.err_truncate.0))
+    let Outcome { elements, status } = outcome.get();
+    *recvcount = c_int::try_from(elements).unwrap_or(c_int::MAX);
+    if status != 0 {
+        communicator.raise(Error(status))
+    } else if elements > call.output.count() {
+        communicator.raise(Error(errors.err_truncate.0))
     } else {
         SUCCESS
     }

@@ -1,30 +1,28 @@
-//! circulant_allreduce_v, and circulant_allgather_merge, which is one with a merge for its operator: a
-//! reduction whose operand grows.
+//! One call of circulant_allreduce_v, or of circulant_allgather_merge, whose operator is a merge.
 //!
-//! By the rounds of Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in MPI*,
-//! Algorithm 1 or 2, over the private communicator; or, where that cannot be, by Algorithm 0: the MPI
-//! library's MPI_Allgatherv, and then all operands combined in pairs ([`gather_and_combine`]).
+//! It runs the rounds of Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in
+//! MPI*, Algorithm 1 or 2, on the private communicator. If that is not possible it runs Algorithm
+//! 0: the MPI library's MPI_Allgatherv, then the combination of all operands in pairs
+//! ([`gather_and_combine`]).
 //!
-//! How much memory a call takes, nobody knows before. So it is not bounded by the setting, which says what
-//! is kept, and a process without memory for it ends the job.
+//! Nobody knows before how much memory a call takes. So the setting bounds only the memory that is
+//! kept, and a process without memory for an operand ends the job.
 //!
-//! A merge cannot fail, but for a result of 2^31 elements, which all processes find. A function of the
-//! program can, on any process: so all say at the end whether it has, which are two messages a process in
-//! each of log2 p steps more, of one byte (MPI_Allreduce).
+//! A merge fails only if its result has 2^31 elements or more, which all processes find. A function
+//! of the program can fail on any process. So at the end all processes agree on whether it has, by
+//! an MPI_Allreduce of one byte: two messages a process in each of log2 p further steps.
 
 use std::ffi::c_int;
 
 use super::combination::Combination;
-use super::dissemination::Dissemination;
 use super::growth::{Growth, Rules};
-use super::operands::{Exchanging, OperandMemory, Operands};
-use super::rounds::Growing;
-use super::stores::{Limit, Outcome, Stretch, pairwise};
+use super::operands::{OperandMemory, Operands};
+use super::rounds::Rounds;
+use super::stores::{Limit, Outcome, Places, pairwise};
 use crate::communicator::{Service, State, Stop};
 use crate::mpi::{Array, Communicator, Error, native};
-use crate::plan::Census;
 use crate::report::Work;
-use crate::select::{self, Algorithm, Facts, Operation, Reason};
+use crate::select::{self, Algorithm, Facts, Operation};
 
 /// The arguments, which have been checked.
 pub struct AllreduceV {
@@ -36,16 +34,21 @@ pub struct AllreduceV {
     pub combination: Combination,
 }
 
-/// What became of a call, and which reason sent it to the MPI library, if one did.
-#[derive(Clone, Copy, Default)]
-pub struct Grown {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Why it was not circulant's.
-    pub reason: Option<Reason>,
+impl AllreduceV {
+    /// The memory for the result. If elements have gaps, circulant must not write to those of the
+    /// program's buffer.
+    fn places(&self) -> Places {
+        let address = self.output.first().address();
+        let is_aligned = address % self.combination.alignment() == 0;
+        Places {
+            capacity: self.output.count(),
+            direct: is_aligned && self.output.datatype().is_dense(),
+            exact: self.combination.is_merge(),
+        }
+    }
 }
 
-/// More elements than this no `int` counts.
+/// An `int` cannot count more elements.
 fn limit() -> Limit {
     Limit {
         elements: c_int::MAX as usize,
@@ -59,27 +62,6 @@ pub fn allreduce_v(
     operation: Operation,
     call: &AllreduceV,
     work: &mut Work,
-    result: &mut Grown,
-) -> Result<(), Stop> {
-    let attempted = attempt(state, operation, call, work);
-    match attempted {
-        Ok(outcome) => {
-            result.outcome = outcome;
-            Ok(())
-        }
-        Err(Stop::Native(reason)) => {
-            result.reason = Some(reason);
-            Err(Stop::Native(reason))
-        }
-        Err(stop) => Err(stop),
-    }
-}
-
-fn attempt(
-    state: &State,
-    operation: Operation,
-    call: &AllreduceV,
-    work: &mut Work,
 ) -> Result<Outcome, Stop> {
     state.intra()?;
     let facts = Facts::new(operation, state.size());
@@ -89,28 +71,22 @@ fn attempt(
         algorithm = select::growing(&Facts { nodes, ..facts }, state.settings())?;
     }
     state.serve([Some(call.input), Some(call.output)], |service| {
-        let (team, communicator) = (service.team.clone(), service.communicator());
-        let (census, dissemination);
-        let (plan, segment): (&dyn Growing, usize) = match algorithm {
-            Algorithm::Dissemination { segment } => {
-                dissemination = Dissemination::new(team.size(), team.place());
-                (&dissemination, segment)
-            }
-            _ => {
-                census = Census::new(team.skips(), team.place());
-                (&census, algorithm.segment())
-            }
+        let team = &service.team;
+        let rounds = match algorithm {
+            Algorithm::Dissemination { .. } => Rounds::dissemination(team.size(), team.place()),
+            _ => Rounds::circulant(team.skips(), team.place()),
         };
-        let outcome = exchange(plan, call, service, segment, state.scratch_max())?;
+        let segment = algorithm.segment();
+        let outcome = exchange(&rounds, call, service, segment, state.scratch_max())?;
         work.bytes = (outcome.elements * call.output.datatype().size()) as u64;
-        work.record(algorithm, plan.rounds() as u64, 1);
-        Ok(agreed(call, communicator, outcome)?)
+        work.record(algorithm, rounds.steps.len() as u64, 1);
+        Ok(agreed(call, service.communicator(), outcome)?)
     })
 }
 
-/// The rounds, in messages of at most `segment` bytes. `most` bytes of memory are kept.
+/// Runs the rounds, in messages of at most `segment` bytes. Keeps `most` bytes of memory.
 fn exchange(
-    plan: &dyn Growing,
+    rounds: &Rounds,
     call: &AllreduceV,
     service: &mut Service,
     segment: usize,
@@ -123,36 +99,28 @@ fn exchange(
     };
     let kept = service.kept.take().and_then(|kept| kept.downcast().ok());
     let mut memory: Box<OperandMemory> = kept.unwrap_or_default();
-    let communicator = service.communicator();
-    let operands = Operands::new(&mut memory, call.combination, call.output, communicator);
-    match grow(plan, Exchanging::new(operands), &call.input, rules) {
+    let mut operands = Operands::new(&mut memory, call, service.communicator());
+    let grown = operands.load(&call.input).and_then(|()| {
+        let how = (rules, call.places());
+        Growth::new(rounds, &mut operands, call.input.count(), how).advance()
+    });
+    match grown {
+        // MPI's calls return when they are done, so there is an outcome.
         Ok(outcome) => {
             memory.shrink(most);
             service.kept = Some(memory);
-            Ok(outcome)
+            Ok(outcome.unwrap_or_default())
         }
         Err(error) => {
-            // A send may still be reading from it.
+            // MPI may still read from it.
             std::mem::forget(memory);
             Err(Stop::Failed(error))
         }
     }
 }
 
-fn grow(
-    plan: &dyn Growing,
-    mut links: Exchanging<'_>,
-    input: &Array,
-    rules: Rules,
-) -> Result<Outcome, Error> {
-    links.load(input)?;
-    let outcome = Growth::new(plan, &mut links, input.count(), rules).advance()?;
-    // MPI's calls return when they are done.
-    Ok(outcome.unwrap_or_default())
-}
-
-/// How a call ended on all processes: with the code of the lowest rank on which it failed, if it did.
-/// Collective, unless it is a merge, of which all processes know.
+/// How a call ended on all processes: if it failed, with the code of the lowest rank on which it
+/// did. Collective, unless it is a merge, whose end all processes know.
 fn agreed(
     call: &AllreduceV,
     communicator: Communicator,
@@ -162,10 +130,8 @@ fn agreed(
         return Ok(outcome);
     }
     let codes = communicator.gather_all(i64::from(outcome.status) as u64)?;
-    let failed = codes
-        .into_iter()
-        .map(|code| code as i32)
-        .find(|&code| code != 0);
+    let mut codes = codes.into_iter().map(|code| code as i32);
+    let failed = codes.find(|&code| code != 0);
     Ok(Outcome {
         status: failed.unwrap_or(outcome.status),
         ..outcome
@@ -176,27 +142,17 @@ fn agreed(
 pub fn gather_and_combine(communicator: Communicator, call: &AllreduceV) -> Result<Outcome, Error> {
     let counts = communicator.gather_all(call.input.count() as u64)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
-    let total = counts
-        .iter()
-        .fold(0usize, |sum, &count| sum.saturating_add(count));
-    if total > limit().elements {
-        return Ok(Outcome {
-            elements: total,
-            status: limit().status,
-        });
+    let elements = counts.iter().copied().fold(0, usize::saturating_add);
+    let Limit {
+        elements: most,
+        status,
+    } = limit();
+    if elements > most {
+        return Ok(Outcome { elements, status });
     }
     let mut memory = OperandMemory::default();
-    let mut operands = Operands::new(&mut memory, call.combination, call.output, communicator);
+    let mut operands = Operands::new(&mut memory, call, communicator);
     operands.gather(&call.input, &counts)?;
-    let mut start = 0;
-    let runs = counts.into_iter().map(|count| {
-        start += count;
-        Stretch {
-            store: 0,
-            start: start - count,
-            count,
-        }
-    });
-    let outcome = pairwise(&mut operands, runs.collect(), limit())?;
+    let outcome = pairwise(&mut operands, counts.into_iter(), call.places(), limit())?;
     agreed(call, communicator, outcome)
 }

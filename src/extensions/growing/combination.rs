@@ -1,15 +1,16 @@
-//! How two operands that grow are combined: a merge of numbers, a merge by a comparison function of the
-//! program, or a function of the program.
+//! How two operands that grow are combined: by a merge of numbers, by a merge with the program's
+//! comparison function, or by a function of the program.
 
 use std::ffi::{c_int, c_void};
 
 use super::merge::{self, Number};
 use crate::mpi::{Array, Datatype, NumberKind, int, native};
 
-/// `compare(a, b, context)` of the program: below 0, 0 or above 0.
+/// The program's `compare(a, b, context)`: returns a number below 0, 0, or a number above 0.
 pub type Compare = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void) -> c_int;
 
-/// `combine(left, leftcount, right, rightcount, out, outcount, context)` of the program: 0, or a code.
+/// The program's `combine(left, leftcount, right, rightcount, out, outcount, context)`: returns 0
+/// or a code.
 pub type Combine = unsafe extern "C" fn(
     *const c_void,
     c_int,
@@ -38,11 +39,11 @@ enum Kind {
 type MergeNumbers = fn(&Array, &Array, &Array);
 
 impl Combination {
-    /// The merge of numbers; none where `datatype` is not one of MPI's datatypes of numbers.
+    /// The merge of numbers. None if `datatype` is not one of MPI's datatypes of numbers.
     pub fn of_numbers(datatype: &Datatype) -> Option<Combination> {
         use NumberKind::{Extended, Floating, Logical, Signed, Unsigned};
-        let (merge, alignment): (MergeNumbers, usize) = match (datatype.numbers()?, datatype.size())
-        {
+        let kind = datatype.numbers()?;
+        let (merge, alignment): (MergeNumbers, usize) = match (kind, datatype.size()) {
             (Signed, 1) => merge_of::<i8>(),
             (Signed, 2) => merge_of::<i16>(),
             (Signed, 4) => merge_of::<i32>(),
@@ -57,7 +58,6 @@ impl Combination {
             (Extended, 16) => merge_of::<merge::Extended>(),
             _ => return None,
         };
-        let kind = datatype.numbers()?;
         Some(Combination(Kind::Numbers {
             merge,
             alignment,
@@ -68,33 +68,33 @@ impl Combination {
     /// The merge by a comparison function.
     ///
     /// # Safety
-    /// `compare` may be called, on this thread, with `context` and addresses of elements, until the call
-    /// that it was an argument of returns.
+    /// Until the call returns that `compare` is an argument of, it may be called on this thread,
+    /// with addresses of elements and `context`.
     pub unsafe fn by_comparison(compare: Compare, context: *mut c_void) -> Combination {
         Combination(Kind::Compared(compare, context))
     }
 
-    /// By a function of the program.
+    /// The combination by a function of the program.
     ///
     /// # Safety
-    /// `combine` may be called so; it writes as many elements at `out` as it says, no more than it was
-    /// given.
+    /// As for `by_comparison`. `combine` writes as many elements at `out` as it says, and no more
+    /// than both operands have.
     pub unsafe fn by_function(combine: Combine, context: *mut c_void) -> Combination {
         Combination(Kind::Combined(combine, context))
     }
 
-    /// Whether the order of operands can make a difference to the result. Integers that are equal are the
-    /// same.
+    /// Whether the order of operands can change the result. For integers it cannot: equal ones are
+    /// the same.
     pub fn is_ordered(&self) -> bool {
         !matches!(self.0, Kind::Numbers { is_total: true, .. })
     }
 
-    /// Whether combinations have as many elements as their operands together.
+    /// Whether a combination has as many elements as its operands together.
     pub fn is_merge(&self) -> bool {
         !matches!(self.0, Kind::Combined(..))
     }
 
-    /// What addresses of elements have to be a multiple of.
+    /// The alignment that elements need.
     pub fn alignment(&self) -> usize {
         match self.0 {
             Kind::Numbers { alignment, .. } => alignment,
@@ -102,10 +102,10 @@ impl Combination {
         }
     }
 
-    /// Combines elements; `to` has room for both. How many there are then, or a code.
+    /// Combines elements at `to`. Returns how many elements the combination has, or a code.
     ///
     /// # Panics
-    /// If it has not.
+    /// If `to` has no room for both operands.
     pub fn apply(&self, left: &Array, right: &Array, to: &Array) -> Result<usize, c_int> {
         let all = left.count() + right.count();
         assert!(all <= to.count());
@@ -117,7 +117,7 @@ impl Combination {
             Kind::Compared(compare, context) => {
                 let before = |a: &Array, b: &Array| {
                     let (a, b) = (a.first().as_ptr(), b.first().as_ptr());
-                    // SAFETY: by the contract of `by_comparison`; both are addresses of elements.
+                    // SAFETY: by the contract of `by_comparison`. Both are addresses of elements.
                     unsafe { compare(a, b, context) < 0 }
                 };
                 merge_by(before, left, right, to);
@@ -135,8 +135,8 @@ fn call(
     to: &Array,
 ) -> Result<usize, c_int> {
     let mut count: c_int = -1;
-    // SAFETY: by the contract of `by_function`. Counts are below 2^31: longer operands are refused
-    // before.
+    // SAFETY: by the contract of `by_function`. Longer operands than 2^31 - 1 elements were
+    // refused.
     let code = unsafe {
         combine(
             left.first().as_ptr(),
@@ -159,30 +159,32 @@ fn merge_of<T: Number>() -> (MergeNumbers, usize) {
     (merge_numbers::<T>, align_of::<T>())
 }
 
-/// Merges numbers of type `T`, at addresses that are aligned for it.
+/// Merges numbers of type `T`, at addresses that are aligned for `T`.
 fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
     let of = |run: &Array| {
         let start = run.first().as_ptr().cast::<T>().cast_const();
-        // SAFETY: so many elements of the datatype that `T` was chosen for are there; every pattern of
-        // bits is a number. Whoever made the runs has looked at the alignment.
+        // SAFETY: as many elements of the datatype that `T` was chosen for are there. Every bit
+        // pattern is a number. Stores are aligned, and so is the result (`AllreduceV::places`).
         unsafe { std::slice::from_raw_parts(start, run.count()) }
     };
     let start = to.first().as_ptr().cast::<T>();
-    // SAFETY: as above, and nothing else is there: no operand, and the memory was given to the call to
-    // be written to, or is a store's.
+    // SAFETY: as above. No operand is there, and the call may write there: it is the program's
+    // result buffer or a store.
     let out = unsafe { std::slice::from_raw_parts_mut(start, left.count() + right.count()) };
     merge::merge(of(left), of(right), out);
 }
 
-/// Merges elements by a function that says whether one comes before another: equal elements of the left
-/// first. Elements are moved with their gaps, as many at once as come from one side.
+/// Merges elements by a function that says whether one comes before another. Of equal elements,
+/// those of the left come first. Elements that follow each other on one side are moved at once,
+/// with their gaps.
 fn merge_by(before: impl Fn(&Array, &Array) -> bool, left: &Array, right: &Array, to: &Array) {
     let is_before =
         |a: &Array, i: usize, b: &Array, j: usize| before(&a.part(i..i + 1), &b.part(j..j + 1));
     let mut written = 0;
     let mut move_all = |run: &Array, from: usize, end: usize| {
         let next = written + (end - from);
-        // SAFETY: operands are in stores; and so is the result, if elements have gaps (`Operands::room`).
+        // SAFETY: operands are in stores. If elements have gaps, so is the result
+        // (`AllreduceV::places`).
         unsafe { to.part(written..next).copy_with_gaps(&run.part(from..end)) };
         written = next;
     };

@@ -1,21 +1,22 @@
-//! A stable merge of two sorted sequences of numbers, without branches that depend on them.
+//! A stable merge of two sorted sequences of numbers, without branches that depend on the numbers.
 //!
 //! ```text
 //! right = R[j] < L[i];  out[k] = right ? R[j] : L[i];  j += right;  i += !right
 //! ```
 //!
-//! Which of two numbers is the smaller is, in a merge, what a processor guesses worst; here it becomes a
-//! number that is added. What is left is the time from one step to the next: load, compare, add. So the
-//! output is cut into `STREAMS` parts of the same length, whose inputs a binary search finds (`split`),
-//! and the steps of all are taken in turn: they do not wait for each other.
+//! In a merge, a processor mispredicts half of the branches on which number is the smaller one.
+//! Here the comparison is a number that is added. What is left is the latency of a step: load,
+//! compare, add. So the output is cut into `STREAMS` parts of the same length, whose inputs a
+//! binary search finds (`split`). The steps of the parts take turns and do not wait for each other.
 //!
-//! A step needs no look at the ends of the inputs while as many have been taken since the last look as
-//! the shortest rest was long. With both about as long, that rest halves each time.
+//! The ends of the inputs are not checked in each step. After a check, as many steps are taken as
+//! the shortest rest of an input has numbers. If both inputs are about as long, that rest halves
+//! each time.
 //!
-//! Cost: n steps, and 2 log n comparisons to cut and to look.
+//! Cost: n steps, and 2 log n comparisons to cut and to check.
 //!
-//! **Order.** Integers ascend. So do floating-point numbers, by which -0 and 0 are equal; what is not a
-//! number comes after all that are, and is equal to its like. What is equal keeps its order, that of the
+//! **Order.** Integers ascend. So do floating-point numbers, where -0 and 0 are equal. NaNs come
+//! after all numbers, and are equal to each other. Equal elements keep their order, those of the
 //! left input first.
 
 #![forbid(unsafe_code)]
@@ -41,8 +42,8 @@ integers! { i8 u8 i16 u16 i32 u32 i64 u64 }
 
 macro_rules! floating {
     ($($name:ident($bits:ty): $type:ty;)*) => {$(
-        /// A floating-point number, by its bits: in registers of integers, where one of two can be chosen
-        /// without a branch.
+        /// A floating-point number, by its bits. In integer registers, one of two numbers can be
+        /// chosen without a branch.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[repr(transparent)]
         pub struct $name(pub $bits);
@@ -56,7 +57,7 @@ macro_rules! floating {
         }
 
         impl Number for $name {
-            /// `b <= a` is false where either is not a number; then a number comes first.
+            /// `b <= a` is false if one of them is a NaN. Then the number comes first.
             #[inline(always)]
             #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
             fn is_before(self, other: Self) -> bool {
@@ -72,8 +73,8 @@ floating! {
     Float64(u64): f64;
 }
 
-/// A number of 80 bits in 16 bytes, with the leading 1 of its fraction written out: `long double` of C
-/// on x86. The other bytes mean nothing.
+/// A number of 80 bits in 16 bytes, whose leading 1 of the fraction is stored: C's `long double` on
+/// x86. The other bytes mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Extended {
@@ -86,7 +87,7 @@ pub struct Extended {
 }
 
 impl Extended {
-    /// Ascending as the numbers do.
+    /// Ascends as the numbers do.
     #[inline(always)]
     fn key(self) -> i128 {
         let exponent = self.sign_and_exponent & 0x7FFF;
@@ -108,11 +109,11 @@ impl Number for Extended {
     }
 }
 
-/// How many parts are merged at once. With four, loads and comparisons of others fill the time that one
-/// would wait; more do not fit into the registers.
+/// How many parts are merged at once. While one of four waits, the others load and compare. The
+/// state of more parts does not fit into the registers.
 const STREAMS: usize = 4;
 
-/// Below so many elements the parts are not worth cutting.
+/// Fewer elements than this are not worth cutting.
 const SMALL: usize = 64;
 
 /// Fewer steps than this are not worth taking together.
@@ -139,7 +140,7 @@ pub fn merge<T: Number>(left: &[T], right: &[T], out: &mut [T]) {
     }
 }
 
-/// What is left of one part.
+/// The rest of one part.
 struct Stream<'a, T> {
     left: &'a [T],
     right: &'a [T],
@@ -168,12 +169,12 @@ fn cut<'a, T: Number>(
     })
 }
 
-/// How many of the first `count` of both, merged, are from the left.
+/// How many of the first `count` elements of the merge are from the left.
 fn split<T: Number>(left: &[T], right: &[T], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(right.len()), count.min(left.len()));
     while low < high {
         let middle = (low + high) / 2;
-        // Whether left[middle] is one of them: then those of the right that come with it are fewer.
+        // If so, left[middle] is not one of them.
         if right[count - middle - 1].is_before(left[middle]) {
             high = middle;
         } else {
@@ -183,7 +184,7 @@ fn split<T: Number>(left: &[T], right: &[T], count: usize) -> usize {
     low
 }
 
-/// `steps` steps of each stream, in turn; no input is shorter than that.
+/// Takes `steps` steps of each stream, in turn. No input is shorter than that.
 fn take<T: Number>(streams: &mut [Stream<'_, T>; STREAMS], steps: usize) {
     let lefts: [&[T]; STREAMS] = std::array::from_fn(|stream| &streams[stream].left[..steps]);
     let rights: [&[T]; STREAMS] = std::array::from_fn(|stream| &streams[stream].right[..steps]);
@@ -192,14 +193,8 @@ fn take<T: Number>(streams: &mut [Stream<'_, T>; STREAMS], steps: usize) {
     #[allow(clippy::needless_range_loop)] // k is the step of all streams.
     for k in 0..steps {
         for stream in 0..STREAMS {
-            let out = &mut outs[stream][k];
-            step(
-                lefts[stream],
-                rights[stream],
-                &mut i[stream],
-                &mut j[stream],
-                out,
-            );
+            let (left, right, out) = (lefts[stream], rights[stream], &mut outs[stream][k]);
+            step(left, right, &mut i[stream], &mut j[stream], out);
         }
     }
     for (stream, (i, j)) in streams.iter_mut().zip(i.into_iter().zip(j)) {
@@ -218,7 +213,7 @@ fn step<T: Number>(left: &[T], right: &[T], i: &mut usize, j: &mut usize, out: &
     *i += usize::from(!takes_right);
 }
 
-/// Merges what is left of one stream.
+/// Merges the rest of one part.
 fn finish<T: Number>(mut left: &[T], mut right: &[T], mut out: &mut [T]) {
     loop {
         let steps = left.len().min(right.len());
@@ -234,9 +229,7 @@ fn finish<T: Number>(mut left: &[T], mut right: &[T], mut out: &mut [T]) {
         (left, right, out) = (&left[i..], &right[j..], later);
     }
     let rest = if left.is_empty() { right } else { left };
-    for (out, number) in out.iter_mut().zip(rest) {
-        *out = *number;
-    }
+    out.copy_from_slice(rest);
 }
 
 #[cfg(test)]
@@ -332,7 +325,8 @@ mod tests {
         check(|x| x << 35, u64::cmp, u64::to_string);
     }
 
-    /// Zeros of both signs are equal, and what is no number comes last: the bits show in which order.
+    /// Zeros of both signs are equal, and what is no number comes last: the bits show in which
+    /// order.
     #[test]
     fn floating_point_numbers() {
         let some = |x: u64| match x % 8 {

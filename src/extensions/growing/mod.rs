@@ -2,23 +2,21 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `api` | the C functions: arguments are checked, errors raised |
-//! | `call` | one call: by circulant, or by MPI's allgather |
-//! | `operands` | memory and messages |
+//! | `api` | the C functions: they check arguments and raise errors |
+//! | `call` | one call, by circulant or by MPI's allgather |
+//! | `operands` | memory and messages over MPI |
 //! | `combination` | how two operands are combined |
-//! | `rounds` | what is sent in each round: Algorithm 2 |
-//! | `dissemination` | the same by Algorithm 1 |
+//! | `rounds` | what is sent in each round: Algorithms 1 and 2 |
 //! | `growth` | the executor |
-//! | `stores` | memory for operands, by number |
+//! | `stores` | memory for operands, by number; Algorithm 0 |
 //! | `merge` | the merge of two sorted sequences of numbers |
-//! | `simulate` | the same in memory |
+//!
+//! `tests/simulate/growing.rs` runs it on p ranks in memory.
 
-mod dissemination;
-mod growth;
+pub mod growth;
 pub mod merge;
-mod rounds;
-mod simulate;
-mod stores;
+pub mod rounds;
+pub mod stores;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod api;
@@ -33,8 +31,5 @@ mod operands;
 pub use api::{
     circulant_allgather_merge, circulant_allreduce_v, circulant_combine, circulant_compare,
 };
-pub use dissemination::Dissemination;
-pub use growth::{Growth, Header, Links, Rules};
-pub use rounds::{Content, Growing, Step};
-pub use simulate::{Combine, Grown, Pattern, Places, simulate_growing, simulate_pairwise};
-pub use stores::{Limit, Outcome, Room, STORES, Stores, Stretch, Target, pairwise};
+pub use growth::Rules;
+pub use stores::{Limit, Outcome, Places};

@@ -1,56 +1,53 @@
-//! Memory and messages of operands that grow.
+//! Memory and messages of operands that grow, over MPI.
 //!
-//! In memory elements have the datatype's own layout, since functions of the program look at them; on
-//! the wire they are packed, as processes may describe the same elements differently. Where that is
-//! the same, they are sent from where they are: each store has room for a header in front.
+//! In memory, elements have the datatype's own layout, because functions of the program look at
+//! them. On the wire they are packed, because processes may describe the same elements differently.
+//! Elements that are their packed form are sent from where they are: each store has room for a
+//! header in front.
 //!
-//! How long a message is, its receiver learns from MPI_Probe. That is safe where threads are: on a
-//! private communicator one call is in progress at a time, and nobody else receives there.
+//! A receiver learns the length of a message from MPI_Probe. That is safe with threads: only one
+//! call at a time is in progress on a private communicator, and nobody else receives there.
 
+use super::call::AllreduceV;
 use super::combination::Combination;
-use super::growth::{Header, Links};
-use super::stores::{Room, STORES, Stores, Stretch, Target};
+use super::growth::Header;
+use super::stores::{STORES, Stores, Stretch, Target};
 use crate::message::say;
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, Sending};
 use crate::transport::{Packing, Progress};
 
-/// Bytes of a header on the wire: the status and four counts.
-const HEADER: usize = 5 * size_of::<u64>();
+/// Bytes of a word of a header, and of a header: the status and four counts.
+const WORD: usize = size_of::<u64>();
+const HEADER: usize = 5 * WORD;
 
-/// In front of a store's elements: a header, and what keeps them aligned.
+/// Bytes in front of a store's elements. They keep the elements aligned, and end with a header.
 const FRONT: usize = crate::mpi::ALIGNMENT;
 
-/// Memory of one store.
+/// The memory of one store.
 #[derive(Debug, Default)]
 struct Store(Allocation);
 
 impl Store {
-    /// Makes it hold `bytes` bytes of elements, keeping the first `kept` of those it has; whether it
-    /// does.
+    /// Makes it hold `bytes` bytes of elements and keeps the first `kept`. Returns whether it does.
     fn reserve(&mut self, bytes: usize, kept: usize) -> bool {
         let needed = bytes.saturating_add(FRONT);
-        if self.0.capacity() >= needed {
-            return true;
-        }
-        if kept == 0 {
+        if kept == 0 || self.0.capacity() >= needed {
             return self.0.reserve(needed);
         }
         let mut larger = Store::default();
         if !larger.0.reserve(needed) {
             return false;
         }
-        larger
-            .elements()
-            .part(0..kept)
-            .copy_from(self.elements().part(0..kept));
+        let (from, to) = (self.elements(), larger.elements());
+        to.part(0..kept).copy_from(from.part(0..kept));
         *self = larger;
         true
     }
 
     /// Room for a header, and the elements behind it.
     fn all(&self) -> Region {
-        // SAFETY: the region is used before the store is reserved anew; it lives as long as a call's
-        // operands.
+        // SAFETY: the region is used before the store is reserved anew; it lives as long as a
+        // call's operands.
         let region = unsafe { self.0.region() };
         region.part(FRONT.min(region.length()) - HEADER.min(region.length())..region.length())
     }
@@ -61,17 +58,17 @@ impl Store {
     }
 }
 
-/// The memory of calls on one communicator, kept from one to the next.
+/// The memory of calls on one communicator, kept from one call to the next.
 #[derive(Debug, Default)]
 pub struct OperandMemory {
     stores: [Store; STORES],
-    /// What is sent and received, where that is not elements as they are.
+    /// What is sent and received, if elements are packed.
     wires: [Store; 2],
     packed: Vec<u8>,
 }
 
 impl OperandMemory {
-    /// Gives up what is more than `most` bytes.
+    /// Frees the memory if it is more than `most` bytes.
     pub fn shrink(&mut self, most: usize) {
         let stores = self.stores.iter().chain(&self.wires);
         let kept: usize = stores.map(|store| store.0.capacity()).sum();
@@ -81,34 +78,43 @@ impl OperandMemory {
     }
 }
 
-/// Operands of one call, in stores.
+/// The wires.
+const SENT: usize = 0;
+const RECEIVED: usize = 1;
+
+/// The operands of one call, and the way to other processes.
 pub struct Operands<'a> {
     memory: &'a mut OperandMemory,
     combination: Combination,
-    /// As much of the result as the program has room for goes here.
+    /// Where the result goes.
     output: Array,
-    /// Of whose processes elements are.
     communicator: Communicator,
+    /// How elements are packed, if they are not sent as they are.
+    packing: Option<Packing>,
+    send: Option<Sending>,
 }
 
 impl<'a> Operands<'a> {
-    /// Of a call on `communicator`.
+    /// The operands of a call, to be combined on `communicator`.
     pub fn new(
         memory: &'a mut OperandMemory,
-        combination: Combination,
-        output: Array,
+        call: &AllreduceV,
         communicator: Communicator,
     ) -> Self {
         Operands {
             memory,
-            combination,
-            output,
+            combination: call.combination,
+            output: call.output,
             communicator,
+            packing: None,
+            send: None,
         }
     }
 
-    /// Takes the own block into store 0.
+    /// Prepares for messages, and copies the own block to store 0.
     pub fn load(&mut self, block: &Array) -> Result<(), Error> {
+        let packing = Packing::new(self.output, self.communicator, &mut self.memory.packed);
+        self.packing = Some(packing).filter(|packing| packing.bytes().is_none());
         self.reserve(0, block.count(), 0);
         if block.count() == 0 {
             return Ok(());
@@ -117,7 +123,7 @@ impl<'a> Operands<'a> {
         to.copy_from(block, &mut self.memory.packed, self.communicator)
     }
 
-    /// All processes' blocks, `counts` elements of each, in store 0, by the MPI library. Collective.
+    /// Gathers all processes' blocks, `counts` elements of each, in store 0. Collective.
     pub fn gather(&mut self, block: &Array, counts: &[usize]) -> Result<(), Error> {
         let all = counts.iter().sum();
         self.reserve(0, all, 0);
@@ -129,7 +135,7 @@ impl<'a> Operands<'a> {
         self.output.datatype()
     }
 
-    /// `count` elements of a store, for which there is room, from one on.
+    /// `count` elements of a store from `start` on. There is room for them.
     fn elements(&self, store: usize, start: usize, count: usize) -> Array {
         let memory = self.memory.stores[store].elements();
         Array::inside(memory, start + count, *self.datatype()).part(start..start + count)
@@ -145,6 +151,70 @@ impl<'a> Operands<'a> {
             Target::Store(store, start) => self.elements(store, start, count),
             Target::Result => self.output.part(0..count),
         }
+    }
+
+    /// A header and the elements behind it, as they are on the wire. They are in the elements'
+    /// store or, if they are packed, in one of the wires.
+    fn wire(&self, which: usize, elements: Stretch) -> Region {
+        let size = self.datatype().size();
+        let (memory, start) = match self.packing {
+            None => (&self.memory.stores[elements.store], elements.start * size),
+            Some(_) => (&self.memory.wires[which], 0),
+        };
+        memory
+            .all()
+            .part(start..start + HEADER + elements.count * size)
+    }
+
+    fn reserve_wire(&mut self, which: usize, elements: usize) {
+        let bytes = elements * self.datatype().size();
+        if self.packing.is_some() && !self.memory.wires[which].reserve(bytes, 0) {
+            end_job(self.communicator, bytes);
+        }
+    }
+
+    /// Unpacks elements that were received, if they were packed.
+    fn unpack(&mut self, elements: Stretch) -> Result<(), Error> {
+        match self.packing.filter(|_| elements.count > 0) {
+            Some(packing) => {
+                let packed = behind_header(self.wire(RECEIVED, elements));
+                packing.of(self.stretch(elements)).unpack_all(packed)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn behind_header(wire: Region) -> Region {
+    wire.part(HEADER..wire.length())
+}
+
+/// The processes cannot agree on anything in the middle of a call.
+fn end_job(communicator: Communicator, bytes: usize) {
+    let rank = communicator.rank().unwrap_or(0);
+    say(&format!(
+        "circulant: rank {rank}: no memory for an operand of {bytes} bytes"
+    ));
+    communicator.abort();
+}
+
+fn write_header(wire: Region, header: &Header) {
+    let [a, b, c, d] = header.counts.map(|count| count as u64);
+    let words = [i64::from(header.status) as u64, a, b, c, d];
+    for (index, word) in words.into_iter().enumerate() {
+        let place = wire.part(index * WORD..(index + 1) * WORD);
+        place.write(word.to_ne_bytes());
+    }
+}
+
+fn read_header(wire: Region) -> Header {
+    let word = |index| {
+        let place = wire.part(index * WORD..(index + 1) * WORD);
+        u64::from_ne_bytes(place.read())
+    };
+    Header {
+        status: word(0) as i32,
+        counts: std::array::from_fn(|index| word(index + 1) as usize),
     }
 }
 
@@ -170,142 +240,8 @@ impl Stores for Operands<'_> {
         to: Target,
     ) -> Result<Result<usize, i32>, Error> {
         let to = self.target(to, left.count + right.count);
-        Ok(self
-            .combination
-            .apply(&self.stretch(left), &self.stretch(right), &to))
-    }
-
-    /// Where elements have gaps, those of the program's buffer are not ours to write to.
-    fn room(&self, elements: usize) -> Room {
-        let address = self.output.first().address();
-        let fits = elements <= self.output.count();
-        if !fits && self.combination.is_merge() {
-            Room::Nowhere
-        } else if fits && self.datatype().is_dense() && address % self.combination.alignment() == 0
-        {
-            Room::Direct
-        } else {
-            Room::Apart
-        }
-    }
-
-    fn deliver(&mut self, result: Stretch) -> Result<(), Error> {
-        if result.count <= self.output.count() {
-            self.copy(result, Target::Result)?;
-        }
-        Ok(())
-    }
-}
-
-/// Nothing can be agreed on in the middle of a call.
-fn end_job(communicator: Communicator, bytes: usize) {
-    let rank = communicator.rank().unwrap_or(0);
-    say(&format!(
-        "circulant: rank {rank}: no memory for an operand of {bytes} bytes"
-    ));
-    communicator.abort();
-}
-
-/// Operands, and the way to other processes: over the communicator of the operands.
-pub struct Exchanging<'a> {
-    operands: Operands<'a>,
-    /// Elements that are sent as they are, or packed.
-    packing: Packing,
-    send: Option<Sending>,
-}
-
-impl<'a> Exchanging<'a> {
-    /// Of operands on a private communicator.
-    pub fn new(operands: Operands<'a>) -> Self {
-        let packed = &mut operands.memory.packed;
-        let packing = Packing::new(operands.output, operands.communicator, packed);
-        Exchanging {
-            operands,
-            packing,
-            send: None,
-        }
-    }
-
-    /// See [`Operands::load`].
-    pub fn load(&mut self, block: &Array) -> Result<(), Error> {
-        self.operands.load(block)
-    }
-
-    fn size(&self) -> usize {
-        self.operands.datatype().size()
-    }
-
-    fn is_contiguous(&self) -> bool {
-        self.packing.bytes().is_some()
-    }
-
-    /// The memory in which elements are on the wire: that of a store or, if they are packed, of a wire.
-    /// A header, and elements from `start` on.
-    fn wire(&self, store: usize, which: usize, start: usize, count: usize) -> Region {
-        let (memory, start) = if self.is_contiguous() {
-            (&self.operands.memory.stores[store], start)
-        } else {
-            (&self.operands.memory.wires[which], 0)
-        };
-        let start = start * self.size();
-        memory
-            .all()
-            .part(start..start + HEADER + count * self.size())
-    }
-
-    fn reserve_wire(&mut self, which: usize, bytes: usize) {
-        if !self.is_contiguous() && !self.operands.memory.wires[which].reserve(bytes, 0) {
-            end_job(self.operands.communicator, bytes);
-        }
-    }
-
-    /// Unpacks elements that were received, unless they are where they belong.
-    fn unpack(&mut self, elements: Stretch) -> Result<(), Error> {
-        if self.is_contiguous() || elements.count == 0 {
-            return Ok(());
-        }
-        let wire = self.wire(elements.store, RECEIVED, elements.start, elements.count);
-        let to = self.operands.stretch(elements);
-        self.packing.of(to).unpack_all(behind_header(wire))
-    }
-}
-
-fn behind_header(wire: Region) -> Region {
-    wire.part(HEADER..wire.length())
-}
-
-/// The wires.
-const SENT: usize = 0;
-const RECEIVED: usize = 1;
-
-fn encoded(header: &Header) -> [u8; HEADER] {
-    let [a, b, c, d] = header.counts.map(|count| count as u64);
-    let words = [i64::from(header.status) as u64, a, b, c, d];
-    let mut bytes = [0; HEADER];
-    for (place, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes
-}
-
-fn decoded(bytes: &[u8; HEADER]) -> Header {
-    let mut words = bytes.chunks_exact(size_of::<u64>()).map(|word| {
-        let mut bytes = [0; size_of::<u64>()];
-        bytes.copy_from_slice(word);
-        u64::from_ne_bytes(bytes)
-    });
-    let mut next = || words.next().unwrap_or(0);
-    let status = next() as i32;
-    let counts = std::array::from_fn(|_| next() as usize);
-    Header { status, counts }
-}
-
-impl<'a> Links for Exchanging<'a> {
-    type Error = Error;
-    type Stores = Operands<'a>;
-
-    fn stores(&mut self) -> &mut Operands<'a> {
-        &mut self.operands
+        let (left, right) = (self.stretch(left), self.stretch(right));
+        Ok(self.combination.apply(&left, &right, &to))
     }
 
     fn start_send(
@@ -314,17 +250,17 @@ impl<'a> Links for Exchanging<'a> {
         header: Option<&Header>,
         elements: Stretch,
     ) -> Result<(), Error> {
-        self.reserve_wire(SENT, elements.count * self.size());
-        let mut wire = self.wire(elements.store, SENT, elements.start, elements.count);
-        if !self.is_contiguous() && elements.count > 0 {
-            let from = self.operands.stretch(elements);
-            self.packing.of(from).pack_all(behind_header(wire))?;
+        self.reserve_wire(SENT, elements.count);
+        let mut wire = self.wire(SENT, elements);
+        if let Some(packing) = self.packing.filter(|_| elements.count > 0) {
+            let from = self.stretch(elements);
+            packing.of(from).pack_all(behind_header(wire))?;
         }
         match header {
-            Some(header) => wire.part(0..HEADER).write(encoded(header)),
+            Some(header) => write_header(wire, header),
             None => wire = behind_header(wire),
         }
-        self.send = Some(self.operands.communicator.start_send(to, wire)?);
+        self.send = Some(self.communicator.start_send(to, wire)?);
         Ok(())
     }
 
@@ -336,27 +272,25 @@ impl<'a> Links for Exchanging<'a> {
     }
 
     fn receive_first(&mut self, from: usize, store: usize) -> Result<Option<Header>, Error> {
-        let bytes = self.operands.communicator.next_message(from)?;
+        let bytes = self.communicator.next_message(from)?;
         let elements = Stretch {
             store,
             start: 0,
-            count: bytes.saturating_sub(HEADER) / self.size(),
+            count: bytes.saturating_sub(HEADER) / self.datatype().size(),
         };
-        self.operands.reserve(store, elements.count, 0);
-        self.reserve_wire(RECEIVED, bytes);
-        let wire = self.wire(store, RECEIVED, 0, elements.count);
-        self.operands.communicator.receive(from, wire)?;
-        let header = wire.part(0..HEADER).read();
+        self.reserve(store, elements.count, 0);
+        self.reserve_wire(RECEIVED, elements.count);
+        let wire = self.wire(RECEIVED, elements);
+        self.communicator.receive(from, wire)?;
+        let header = read_header(wire);
         self.unpack(elements)?;
-        Ok(Some(decoded(&header)))
+        Ok(Some(header))
     }
 
     fn receive(&mut self, from: usize, elements: Stretch) -> Result<Progress, Error> {
-        self.reserve_wire(RECEIVED, elements.count * self.size());
-        let wire = self.wire(elements.store, RECEIVED, elements.start, elements.count);
-        self.operands
-            .communicator
-            .receive(from, behind_header(wire))?;
+        self.reserve_wire(RECEIVED, elements.count);
+        let wire = self.wire(RECEIVED, elements);
+        self.communicator.receive(from, behind_header(wire))?;
         self.unpack(elements)?;
         Ok(Progress::Ready)
     }

@@ -1,6 +1,9 @@
-//! Memory for operands that grow, by number, and how two of them are combined.
+//! Memory for operands that grow, by number, and the combination of operands in it.
 
-/// How many stores there are.
+use super::growth::Header;
+use crate::transport::Progress;
+
+/// The number of stores.
 pub const STORES: usize = 5;
 
 /// Elements in a store.
@@ -10,7 +13,7 @@ pub struct Stretch {
     pub store: usize,
     /// The first element.
     pub start: usize,
-    /// How many.
+    /// The number of elements.
     pub count: usize,
 }
 
@@ -23,47 +26,50 @@ pub enum Target {
     Result,
 }
 
-/// What can be done with a result of so many elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// It can be combined where it belongs.
-    Direct,
-    /// It is combined in a store, and [delivered](Stores::deliver).
-    Apart,
-    /// It is not wanted: only its length is.
-    Nowhere,
-}
-
-/// Memory for elements, and the operator.
+/// Memory for elements, the operator, and one transfer each way.
 pub trait Stores {
     /// Why an operation failed.
     type Error;
-    /// Room for `elements` elements in a store, of which the first `kept` stay.
+    /// Makes room for `elements` elements in a store, and keeps its first `kept` elements. The
+    /// store is not sent from or received into meanwhile.
     fn reserve(&mut self, store: usize, elements: usize, kept: usize);
-    /// Copies elements to where there is room.
-    ///
-    /// # Errors
-    /// Where elements cannot be copied.
+    /// Copies elements to where there is room for them.
     fn copy(&mut self, from: Stretch, to: Target) -> Result<(), Self::Error>;
-    /// Combines two operands, neither of them empty, `left` of lower ranks than `right`, where there is
-    /// room for both, which does not overlap them. The elements of the combination, or a code, not 0, with
-    /// which the operation ends.
-    ///
-    /// # Errors
-    /// Where elements cannot be combined, for a reason that is not the operator's.
+    /// Combines two operands, neither of them empty, `left` of lower ranks than `right`. There is
+    /// room for both at `to`, which does not overlap them. Returns the elements of the combination,
+    /// or a code, not 0, with which the operation ends.
     fn combine(
         &mut self,
         left: Stretch,
         right: Stretch,
         to: Target,
     ) -> Result<Result<usize, i32>, Self::Error>;
-    /// What can be done with a result of at most so many elements.
-    fn room(&self, elements: usize) -> Room;
-    /// Takes the result from a store, as far as there is room for it.
-    ///
-    /// # Errors
-    /// Where elements cannot be copied.
-    fn deliver(&mut self, result: Stretch) -> Result<(), Self::Error>;
+    /// Starts to send elements to process `to`, behind a header if there is one. With a header they
+    /// are the first of their store. They stay until the send is finished.
+    fn start_send(
+        &mut self,
+        to: usize,
+        header: Option<&Header>,
+        elements: Stretch,
+    ) -> Result<(), Self::Error>;
+    /// Finishes the send that was started.
+    fn finish_send(&mut self) -> Result<Progress, Self::Error>;
+    /// Receives a header, and the elements behind it into `store`, where it makes room for them.
+    /// Returns `None` if the message has to be waited for.
+    fn receive_first(&mut self, from: usize, store: usize) -> Result<Option<Header>, Self::Error>;
+    /// Receives elements.
+    fn receive(&mut self, from: usize, elements: Stretch) -> Result<Progress, Self::Error>;
+}
+
+/// The memory for the result on one process.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// How many elements fit.
+    pub capacity: usize,
+    /// Whether operands can be combined there.
+    pub direct: bool,
+    /// Whether a combination has as many elements as its operands together.
+    pub exact: bool,
 }
 
 /// The longest operand.
@@ -78,54 +84,59 @@ pub struct Limit {
 /// How an operation ended on one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The elements of the result; where the status is that of the limit, of all operands.
+    /// The elements of the result. If the status is that of the limit: of all operands.
     pub elements: usize,
     /// 0, or why there is no result.
     pub status: i32,
 }
 
-/// Combines operands in stores, until one cannot be; then only adds up their lengths.
+/// Combines operands in stores. After a failure it only adds up their lengths.
 pub struct Joining<'a, S> {
-    stores: &'a mut S,
-    limit: Limit,
+    /// The stores.
+    pub stores: &'a mut S,
     /// 0, or why nothing is combined any more.
     pub status: i32,
+    places: Places,
+    limit: Limit,
 }
 
 impl<'a, S: Stores> Joining<'a, S> {
-    /// Of operands in `stores`.
-    pub fn new(stores: &'a mut S, limit: Limit) -> Self {
+    /// For operands in `stores`.
+    pub fn new(stores: &'a mut S, places: Places, limit: Limit) -> Self {
         Joining {
             stores,
-            limit,
             status: 0,
+            places,
+            limit,
         }
     }
 
-    fn fail(&mut self, status: i32) {
+    /// Takes a status. The first one that is not 0 stays.
+    pub fn note(&mut self, status: i32) {
         if self.status == 0 {
             self.status = status;
         }
     }
 
-    /// Room for `elements` elements, the first `kept` of which stay; or the end, if that are too many.
+    /// Makes room for `elements` elements and keeps the first `kept`. Fails if that is too many.
     pub fn make_room(&mut self, store: usize, elements: usize, kept: usize) {
         if elements > self.limit.elements.saturating_add(kept) {
-            self.fail(self.limit.status);
+            self.note(self.limit.status);
         }
         if self.status == 0 {
             self.stores.reserve(store, elements, kept);
         }
     }
 
-    /// Two operands, combined; how many elements that makes, or would.
+    /// Combines two operands. Returns how many elements that makes; after a failure, how many they
+    /// are.
     ///
     /// # Errors
     /// Those of the stores.
     pub fn join(&mut self, left: Stretch, right: Stretch, to: Target) -> Result<usize, S::Error> {
         let most = left.count.saturating_add(right.count);
         if most > self.limit.elements {
-            self.fail(self.limit.status);
+            self.note(self.limit.status);
         }
         if self.status != 0 || most == 0 {
             return Ok(most);
@@ -138,13 +149,13 @@ impl<'a, S: Stores> Joining<'a, S> {
         match self.stores.combine(left, right, to)? {
             Ok(elements) => Ok(elements),
             Err(status) => {
-                self.fail(status);
+                self.note(status);
                 Ok(most)
             }
         }
     }
 
-    /// Two operands, combined in a store behind so many elements of it.
+    /// Combines two operands in a store, behind its first `start` elements.
     ///
     /// # Errors
     /// Those of the stores.
@@ -164,8 +175,8 @@ impl<'a, S: Stores> Joining<'a, S> {
         })
     }
 
-    /// The last operands, at most two, combined into the result, by way of a store behind so many elements
-    /// of it where it has to be; the elements of the result.
+    /// Combines the last operands, at most two, into the result. If that is not possible there, it
+    /// combines them `aside`. Returns the elements of the result.
     ///
     /// # Errors
     /// Those of the stores.
@@ -176,48 +187,61 @@ impl<'a, S: Stores> Joining<'a, S> {
             [] => return Ok(0),
         };
         let most = left.count.saturating_add(right.count);
-        let result = match self.stores.room(most) {
-            Room::Direct => return self.join(left, right, Target::Result),
-            Room::Nowhere => {
-                return if most > self.limit.elements {
-                    self.join(left, right, Target::Result)
-                } else {
-                    Ok(most)
-                };
-            }
-            Room::Apart if right.count == 0 => left,
-            Room::Apart => self.aside(left, right, aside)?,
+        if most > self.limit.elements {
+            self.note(self.limit.status);
+        }
+        let fits = most <= self.places.capacity;
+        if fits && self.places.direct {
+            return self.join(left, right, Target::Result);
+        }
+        if !fits && self.places.exact {
+            // Only the length is wanted.
+            return Ok(most);
+        }
+        let result = if right.count == 0 {
+            left
+        } else {
+            self.aside(left, right, aside)?
         };
-        if self.status == 0 {
-            self.stores.deliver(result)?;
+        if self.status == 0 && result.count <= self.places.capacity {
+            self.stores.copy(result, Target::Result)?;
         }
         Ok(result.count)
     }
 }
 
-/// Algorithm 0's second half: combines operands that lie one after the other in store 0, pairs of
-/// neighbours first, by way of store 1 and back; `runs` is where they are.
+/// The second half of Algorithm 0: combines operands that lie one after the other in store 0, in
+/// pairs of neighbours, from there to store 1 and back. `counts` are their elements.
 ///
-/// Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in MPI*, section 2. k runs of
-/// about the same length cost ceil(log2 k) combinations of all elements. The last goes to the result, so
-/// the paper's last copy is left out.
+/// Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in MPI*, section 2. k
+/// operands of about the same length cost ceil(log2 k) combinations of all elements. The last
+/// combination goes to the result, which saves the paper's last copy.
 ///
 /// # Errors
 /// Those of the stores.
 pub fn pairwise<S: Stores>(
     stores: &mut S,
-    mut runs: Vec<Stretch>,
+    counts: impl Iterator<Item = usize>,
+    places: Places,
     limit: Limit,
 ) -> Result<Outcome, S::Error> {
-    runs.retain(|run| run.count > 0);
-    let end = runs.last().map_or(0, |run| run.start + run.count);
-    let mut joining = Joining::new(stores, limit);
+    let mut end = 0;
+    let runs = counts.map(|count| {
+        end += count;
+        Stretch {
+            store: 0,
+            start: end - count,
+            count,
+        }
+    });
+    let mut runs: Vec<_> = runs.filter(|run| run.count > 0).collect();
+    let mut joining = Joining::new(stores, places, limit);
     let mut to = 1;
     while runs.len() > 2 {
         joining.make_room(to, end, 0);
         let mut longer = Vec::with_capacity(runs.len().div_ceil(2));
         for pair in runs.chunks(2) {
-            // Two together are no longer than from where the one starts to where the other ends.
+            // The combination fits between the start of the one and the end of the other.
             let start = pair[0].start;
             let right = pair.get(1).copied().unwrap_or_default();
             let count = joining.join(pair[0], right, Target::Store(to, start))?;

@@ -1,15 +1,16 @@
-//! circulant_successive_bcast: n dependent broadcasts in order, with callbacks between them.
+//! One call of circulant_successive_bcast.
 //!
-//! Natively, a loop of MPI_Bcast from the same owners with the same callbacks, which ends as ours does where one
-//! returns an error: a header goes before each value.
+//! Without circulant it is a loop of MPI_Bcast from the same owners with the same callbacks. A
+//! header goes before each value, so it ends like circulant's where a callback returns an error.
 
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use super::faults::{Course, Faults};
-use super::flow::{Flow, Successive};
-use super::values::{Callbacks, OneValue, Values};
-use crate::collective::check::{count, product, valid};
+use super::faults::Faults;
+use super::flow::Flow;
+use super::turns::Successive;
+use super::values::{Callbacks, OneValue, Values, decoded, encoded};
+use crate::collective::{count, product, valid};
 use crate::communicator::{Service, State, Stop};
 use crate::mpi::{Communicator, Datatype, Error, MPI_Datatype, SUCCESS, native};
 use crate::plan::Succession;
@@ -18,7 +19,7 @@ use crate::report::Work;
 use crate::select::{self, Algorithm, Facts, Operation, Reason};
 use crate::transport::{Lengths, PointToPoint};
 
-/// The arguments, but for the communicator.
+/// The arguments, without the communicator.
 #[derive(Clone, Copy)]
 pub struct SuccessiveBcast {
     /// n
@@ -31,226 +32,233 @@ pub struct SuccessiveBcast {
     pub callbacks: Callbacks,
 }
 
-/// Tries the operation; returns the code of the first callback that returned one, on all processes.
+/// Tries the operation. Returns the code of the first fault, on all processes.
 pub fn successive_bcast(
     state: &State,
     call: SuccessiveBcast,
     work: &mut Work,
-) -> Result<i32, Stop> {
+) -> Result<c_int, Stop> {
     state.intra()?;
     let (steps, elements) = (count(call.steps.into())?, count(call.count.into())?);
-    let datatype = valid(Datatype::of(call.datatype))?;
+    let mut datatype = valid(Datatype::of(call.datatype))?;
     let bytes = product(elements, datatype.size())?;
-    let all = bytes.saturating_mul(steps);
-    work.bytes = all as u64;
+    let all = bytes.saturating_mul(steps) as u64;
+    work.bytes = all;
     let facts = Facts {
-        bytes: all as u64,
-        largest: all as u64,
+        bytes: all,
+        largest: all,
         ..Facts::new(Operation::SuccessiveBcast, state.size())
     };
+    let settings = state.settings();
     let stride = Values::stride(bytes);
-    let algorithm = select::successive(&facts, state.settings(), steps, stride)?;
+    let algorithm = select::successive(&facts, settings, steps, stride)?;
     state.serve([None, None], |service| {
-        if !{ datatype }.is_committed(service.communicator()) {
+        if !datatype.is_committed(service.communicator()) {
             return Err(Stop::Native(Reason::Arguments));
         }
         let synchronous = service.pacing.synchronous;
-        let trees = Flow::trees(stride, synchronous);
-        let relay = Flow::relay(stride, state.settings().relayed, synchronous);
-        let by = (algorithm, trees, relay);
-        let (code, done, rounds) = run(service, by, (steps, elements, datatype), call.callbacks)?;
-        work.record(algorithm, rounds as u64, done as u64);
+        let flows = Flows {
+            algorithm,
+            trees: Flow::trees(stride, synchronous),
+            relay: Flow::relay(stride, settings.relayed, synchronous),
+        };
+        let mut broadcasts = Broadcasts::new(service, flows, (elements, datatype), call.callbacks)?;
+        if let Err(error) = broadcasts.run(steps, flows) {
+            broadcasts.values.transport.give_up();
+            // MPI may still read from it.
+            std::mem::forget(broadcasts);
+            return Err(Stop::Failed(error));
+        }
+        let code = agree(broadcasts.communicator, &broadcasts.values.faults)?;
+        work.record(algorithm, broadcasts.rounds as u64, broadcasts.done as u64);
+        let (memory, lists) = broadcasts.values.transport.memory.into_parts();
+        service.spare.keep_lists(lists);
+        let slot = broadcasts.slot;
+        service.pool.give_back(Lease { slot, memory });
         Ok(code)
     })
 }
 
-/// Runs `steps` steps of `elements` elements. Returns the code, how many were run, and their time in
-/// the port model.
-fn run(
-    service: &mut Service,
-    by: (Algorithm, Flow, Flow),
-    (steps, elements, datatype): (usize, usize, Datatype),
-    callbacks: Callbacks,
-) -> Result<(i32, usize, usize), Stop> {
-    let (rank, order) = (service.team.place(), Succession::new(service.team.size()));
-    let bytes = elements * datatype.size();
-    let (algorithm, trees, relay) = by;
-    let [in_trees, in_relay] = [trees, relay].map(|flow| flow.stretches(order.processes()));
-    let stretches = match algorithm {
-        Algorithm::Trees => in_trees,
-        Algorithm::Relay => in_relay,
-        _ => in_trees.max(in_relay),
-    };
-    // What does not fit into any memory does not fit into scratch.
-    let need = Need::always(stretches.saturating_mul(Values::stride(bytes)));
-    let lease = service.pool.lease(&service.private, need)?;
-    let mut faults = Faults::new(rank);
-    let one = one_value(elements, datatype, &mut faults);
-    let packing = service.packing(one.elements);
-    let memory = (one, packing, bytes);
-    let values = Values::new(lease.memory, stretches, memory, callbacks, faults);
-    let communicator = service.communicator();
-    let broadcasts = Broadcasts {
-        order,
-        rank,
-        communicator,
-        values,
-        steps,
-        done: 0,
-        rounds: 0,
-    };
-    let broadcasts = broadcasts.all(algorithm, trees, relay)?;
-    let code = agree(communicator, &broadcasts.values.faults)?;
-    let (done, rounds) = (broadcasts.done, broadcasts.rounds);
-    service.pool.give_back(Lease {
-        slot: lease.slot,
-        memory: broadcasts.values.into_allocation(),
-    });
-    Ok((code, done, rounds))
+/// The ways that values may be sent.
+#[derive(Clone, Copy)]
+struct Flows {
+    algorithm: Algorithm,
+    trees: Flow,
+    relay: Flow,
 }
 
-/// One operation, of which some steps go one way and then others another.
+impl Flows {
+    /// The values that each process has places for.
+    fn places(&self, processes: usize) -> usize {
+        let [trees, relay] = [self.trees, self.relay].map(|flow| flow.places(processes));
+        match self.algorithm {
+            Algorithm::Trees => trees,
+            Algorithm::Relay => relay,
+            _ => trees.max(relay),
+        }
+    }
+}
+
+/// One operation, whose steps may go by several flows, one after the other.
 struct Broadcasts {
     order: Succession,
     rank: usize,
     communicator: Communicator,
     values: Values,
-    /// n, or less once it is known that the operation ends early.
-    steps: usize,
+    /// The lease of the values' memory.
+    slot: usize,
     /// Steps that were run, and their time in the port model.
     done: usize,
     rounds: usize,
 }
 
 impl Broadcasts {
-    /// Runs all steps, by one of two flows, or by the faster of them.
-    fn all(self, algorithm: Algorithm, trees: Flow, relay: Flow) -> Result<Self, Stop> {
-        let (broadcasts, flow) = match algorithm {
-            Algorithm::Relay => (self, relay),
-            Algorithm::Measured => self.faster(trees, relay)?,
-            _ => (self, trees),
+    fn new(
+        service: &mut Service,
+        flows: Flows,
+        (elements, datatype): (usize, Datatype),
+        callbacks: Callbacks,
+    ) -> Result<Broadcasts, Stop> {
+        let (rank, order) = (service.team.place(), Succession::new(service.team.size()));
+        let bytes = elements * datatype.size();
+        // A size that overflows is refused as too large.
+        let scratch = flows
+            .places(order.processes())
+            .saturating_mul(Values::stride(bytes));
+        let Lease { slot, memory } = service
+            .pool
+            .lease(&service.private, Need::always(scratch))?;
+        // SAFETY: the region is used as long as the values, which own the memory.
+        let packed = unsafe { memory.region() };
+        let memory = service.bytes(memory, scratch, 0);
+        let mut faults = Faults::new(rank);
+        let one = OneValue::new(elements, datatype, &mut faults);
+        let communicator = service.communicator();
+        let values = Values {
+            // A message may have fewer values than its receive has places for.
+            transport: PointToPoint::new(communicator, 0, Lengths::AtMost, memory),
+            packed,
+            bytes,
+            packing: service.packing(one.elements),
+            one,
+            callbacks,
+            faults,
+            in_callbacks: Duration::ZERO,
         };
-        let left = broadcasts.steps - broadcasts.done;
-        broadcasts.some(left, flow)
-    }
-
-    /// Runs some steps by trees and, unless callbacks take long, some by relay. Returns what is faster:
-    /// relay, if it took less time on all processes.
-    fn faster(self, trees: Flow, relay: Flow) -> Result<(Self, Flow), Stop> {
-        let (broadcasts, by_trees, in_callbacks) = self.timed(trees)?;
-        let may_try = select::tries_relay(by_trees, in_callbacks);
-        if broadcasts.is_over() || !broadcasts.communicator.all_agree(may_try)? {
-            return Ok((broadcasts, trees));
-        }
-        let (broadcasts, by_relay, _) = broadcasts.timed(relay)?;
-        if broadcasts.is_over() {
-            return Ok((broadcasts, trees));
-        }
-        let is_relay = select::faster_way(by_trees, by_relay) == Algorithm::Relay;
-        let is_relay = broadcasts.communicator.all_agree(is_relay)?;
-        Ok((broadcasts, if is_relay { relay } else { trees }))
-    }
-
-    fn is_over(&self) -> bool {
-        self.done == self.steps
-    }
-
-    /// How long p steps take on this process, and in them its callbacks; after p that may have
-    /// connections to make.
-    fn timed(self, flow: Flow) -> Result<(Self, Duration, Duration), Stop> {
-        let p = self.order.processes();
-        let broadcasts = self.some(p, flow)?;
-        let (start, before) = (Instant::now(), broadcasts.values.in_callbacks);
-        let broadcasts = broadcasts.some(p, flow)?;
-        let in_callbacks = broadcasts.values.in_callbacks - before;
-        Ok((broadcasts, start.elapsed(), in_callbacks))
-    }
-
-    /// Runs `more` steps by `flow`, or as many as there are.
-    fn some(self, more: usize, flow: Flow) -> Result<Self, Stop> {
-        let (order, rank, end) = (self.order, self.rank, self.steps.min(self.done + more));
-        // Values may be fewer than there is room for.
-        let lengths = Lengths::AtMost;
-        let mut transport = PointToPoint::new(self.communicator, 0, lengths, self.values);
-        let mut steps = Successive::new(order, rank, self.done..end, flow, &mut transport);
-        let result = steps.advance();
-        let done = steps.done();
-        if let Err(error) = result {
-            transport.give_up();
-            // Sends may still be reading from it.
-            std::mem::forget(transport);
-            return Err(Stop::Failed(error));
-        }
-        let values = transport.memory;
-        let ran = done - self.done;
         Ok(Broadcasts {
-            steps: if values.faults.have_ended() {
-                done
-            } else {
-                self.steps
-            },
+            order,
+            rank,
+            communicator,
             values,
-            done,
-            rounds: self.rounds + flow.time(order, ran),
-            ..self
+            slot,
+            done: 0,
+            rounds: 0,
         })
     }
-}
 
-/// Memory for the elements of one value. Where there is none, that is this process's fault in step 0,
-/// which ends the operation on all.
-fn one_value(elements: usize, datatype: Datatype, faults: &mut Faults) -> OneValue {
-    OneValue::new(elements, datatype).unwrap_or_else(|| {
-        faults.note(0, native().constants.err_no_mem.0);
-        OneValue::none(datatype)
-    })
+    /// Runs all steps, by one of the flows or by the faster one.
+    fn run(&mut self, steps: usize, flows: Flows) -> Result<(), Error> {
+        let flow = match flows.algorithm {
+            Algorithm::Relay => flows.relay,
+            Algorithm::Measured => self.faster(steps, flows)?,
+            _ => flows.trees,
+        };
+        self.advance(steps, flow)
+    }
+
+    /// Runs some steps by trees and, unless callbacks take long, some by relay. Returns the faster
+    /// flow: relay, if it took less time on all processes.
+    fn faster(&mut self, steps: usize, Flows { trees, relay, .. }: Flows) -> Result<Flow, Error> {
+        let (by_trees, in_callbacks) = self.timed(steps, trees)?;
+        let may_try = select::tries_relay(by_trees, in_callbacks);
+        if self.is_over(steps) || !self.communicator.all_agree(may_try)? {
+            return Ok(trees);
+        }
+        let (by_relay, _) = self.timed(steps, relay)?;
+        if self.is_over(steps) {
+            return Ok(trees);
+        }
+        let is_relay = select::faster_way(by_trees, by_relay) == Algorithm::Relay;
+        let is_relay = self.communicator.all_agree(is_relay)?;
+        Ok(if is_relay { relay } else { trees })
+    }
+
+    fn is_over(&self, steps: usize) -> bool {
+        self.done == steps || self.values.faults.have_ended()
+    }
+
+    /// How long p steps take on this process, and how much of that its callbacks take. p steps that
+    /// may have to make connections go before them.
+    fn timed(&mut self, steps: usize, flow: Flow) -> Result<(Duration, Duration), Error> {
+        let p = self.order.processes();
+        self.advance(steps.min(self.done + p), flow)?;
+        let (start, before) = (Instant::now(), self.values.in_callbacks);
+        self.advance(steps.min(self.done + p), flow)?;
+        Ok((start.elapsed(), self.values.in_callbacks - before))
+    }
+
+    /// Runs the steps before `end` by `flow`, unless the operation has ended.
+    fn advance(&mut self, end: usize, flow: Flow) -> Result<(), Error> {
+        if !self.values.faults.have_ended() {
+            let steps = self.done..end;
+            let mut run = Successive::new(self.order, self.rank, steps, flow, &mut self.values);
+            run.advance()?;
+            let done = run.done();
+            self.rounds += flow.time(self.order, done - self.done);
+            self.done = done;
+        }
+        Ok(())
+    }
 }
 
 /// The code of the first fault on any process, or 0. Collective.
-fn agree(communicator: Communicator, faults: &Faults) -> Result<i32, Error> {
+fn agree(communicator: Communicator, faults: &Faults) -> Result<c_int, Error> {
     if communicator.all_agree(faults.are_none())? {
         return Ok(SUCCESS);
     }
-    let [key, code] = faults.words();
-    let keys = communicator.gather_all(key)?;
+    let [key, code] = faults.first();
+    let keys = communicator.gather_all(key)?.into_iter();
     let codes = communicator.gather_all(code)?;
-    let words = keys.into_iter().zip(codes);
-    Ok(Faults::agreed(words.map(|(key, code)| [key, code])))
+    Ok(Faults::agreed(keys.zip(codes).map(<[u64; 2]>::from)))
 }
 
-/// The operation by MPI's own collectives, on the program's communicator. Returns MPI's error code, or that of the
-/// first callback that returned one.
+/// The operation by MPI's own collectives, on the program's communicator. Returns MPI's error code,
+/// or the code of the first fault.
 pub fn successive_bcast_natively(communicator: Communicator, call: SuccessiveBcast) -> c_int {
     natively(communicator, call).unwrap_or_else(|error| error.0)
 }
 
-fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<i32, Error> {
+fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<c_int, Error> {
     let Some(datatype) = Datatype::of(call.datatype) else {
         let class = Error(native().constants.err_type.0);
         return Err(Error(communicator.raise(class)));
     };
-    let (rank, size) = (communicator.rank()?, communicator.size()?);
+    let (rank, order) = (communicator.rank()?, Succession::new(communicator.size()?));
     let count = usize::try_from(call.count).unwrap_or(0);
     let mut faults = Faults::new(rank);
-    let one = one_value(count, datatype, &mut faults);
+    let one = OneValue::new(count, datatype, &mut faults);
     let elements = one.elements;
-    // Nobody can be sent values without memory for them.
+    // A process without memory for values cannot take part in broadcasts of them.
     let code = agree(communicator, &faults)?;
     if code != SUCCESS {
         return Ok(code);
     }
-    let order = Succession::new(size);
     for step in 0..usize::try_from(call.steps).unwrap_or(0) {
         let owner = order.owner(step);
         if owner == rank && faults.are_none() {
             faults.note(step, call.callbacks.produce(step, &elements));
         }
-        let (mut header, mut course) = faults.own_header();
+        let own = if owner == rank {
+            faults.own_header()
+        } else {
+            faults.first()
+        };
+        let mut header = encoded(own);
         communicator.share_bytes(&mut header, owner)?;
         if owner != rank {
-            (_, course) = faults.merge(header);
+            faults.merge(decoded(header));
         }
-        if course == Course::Ends {
+        if faults.have_ended() {
             break;
         }
         communicator.share_elements(&elements, owner)?;

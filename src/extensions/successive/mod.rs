@@ -1,24 +1,21 @@
-//! circulant_successive_bcast: n dependent broadcasts in order, with the program's callbacks between
-//! them.
+//! circulant_successive_bcast: n broadcasts in order, each of which depends on those before it.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `api` | the C functions: arguments are checked, errors raised |
-//! | `call` | one call: by circulant, or by MPI's broadcasts |
-//! | `values` | packed values, and the program's callbacks |
-//! | `flow` | the two ways that values go |
-//! | `trees` | each along a tree of its own |
-//! | `turns` | from owner to owner, several in a message |
-//! | `relay` | which values those messages have |
+//! | `api` | the C functions: they check arguments and raise errors |
+//! | `call` | one call, by circulant or by MPI's broadcasts |
+//! | `values` | the packed values, and the program's callbacks |
+//! | `flow` | the two ways of sending values, and their parameters |
+//! | `relay` | the messages from owner to owner |
+//! | `turns` | the executor, for both ways |
 //! | `faults` | errors of callbacks |
-//! | `simulate` | the same in memory, with a clock |
+//!
+//! `tests/simulate/successive.rs` runs it on p ranks in memory, with a clock.
 
-mod faults;
-mod flow;
+pub mod faults;
+pub mod flow;
 mod relay;
-mod simulate;
-mod trees;
-mod turns;
+pub mod turns;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod api;
@@ -29,7 +26,5 @@ mod values;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use api::{circulant_step, circulant_successive_bcast, circulant_successive_owner};
-pub use faults::{Course, Fault, Faults, HEADER};
-pub use flow::{Flow, Steps, Successive, Way};
+pub use flow::{Flow, Way};
 pub use relay::{Parcel, Relay};
-pub use simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};

@@ -1,95 +1,149 @@
-//! Successive broadcasts from owner to owner: the turns of one process, with the program's callbacks between them.
+//! The executor of successive broadcasts on one process, with the program's callbacks in between.
+//!
+//! A process runs *turns*. Along trees each step is a turn. From owner to owner ([`Relay`]) each
+//! step that the process owns is a turn, which also covers the p - 1 steps before it.
 //!
 //! ```text
-//! for each turn v (relay.rs):
-//!     finish each receive, the earliest values first, and store what it brought
-//!     produce value v, unless v is past the end; send to later owners what they lack; store value v
-//!     post the receives of turn v + p
+//! for each turn v:
+//!     post the receives of the turns up to v + ahead - 1
+//!     finish each receive of turn v, the earliest values first; store the values before v
+//!     the owner of step v, unless v is past the end: produce value v
+//!     send the messages of turn v; store value v
 //! finish all sends
 //! ```
 //!
-//! The values that a turn receives, and its own, lie in the order of their steps in one of two halves of the memory, so
-//! that every message is one stretch of it; the next turn has the other half.
+//! [`Plan`](crate::plan::Plan) cannot express this: there, rounds follow each other, and the data
+//! of a send was there from the start or has arrived. Here the program makes values between
+//! transfers. Pipelining needs no clock: an owner starts when it has stored the values that it
+//! needs, while other processes still receive and send.
 //!
-//! **Bounds.** 2 p places. No process gets further ahead of another than p - 1 steps. The sends of a half are finished
-//! before anything is received there again, two turns later, and for that nobody waits: they went to turns before
-//! the next one of this process, which depends on those.
+//! **Memory.** A ring of 2 `ahead` regions. The values of a turn lie in its region in the order of
+//! their steps, so every message is one stretch of memory. `ahead` is 1 from owner to owner. Along
+//! trees it is larger: a value then finds its receive posted, and its sends have `ahead` steps to
+//! finish before their region is used again. With synchronous sends nothing is under way except to
+//! receives that were posted. With other sends no process gets more than p - 1 steps ahead of
+//! another, because the slowest process owns one of any p steps.
 //!
-//! **No deadlock.** Turn v waits for messages of turns before it; and where sends wait for their receives, for those to be
-//! posted, which the receiver does at the end of its turn v + s[k] - p, before v, or at the start. So whatever waits, waits for
-//! an earlier turn, and the earliest for none. Who has come to the start waits for nobody who has not: where steps before
-//! these went along trees, nobody is waited for there who has left them.
+//! **No deadlock along trees.** A process in step i waits for its parent's send of a step up to i,
+//! or for a child to post the receive of such a step. So it waits for a process in an earlier step,
+//! or for one in the same step that is nearer to the root. The root of the earliest step waits for
+//! nobody.
 //!
-//! **Order.** Each receive has a known source, two turns of the same two processes are the same skip apart, and messages
-//! between two processes keep their order, so one tag suffices; also where other steps went along trees before, since nobody
-//! leaves those with a receive or a send outstanding.
+//! **No deadlock from owner to owner.** Turn v waits for messages of earlier turns. A synchronous
+//! send waits for its receive, which the receiver posts after its turn v + `s[k]` - p, before v, or
+//! at the start. So the earliest turn waits for nobody. The sends of a region were to turns before
+//! the next turn of this process, which depends on those turns, so they are finished when the
+//! region is needed. If earlier steps went along trees, a process that is still in those waits for
+//! no process that has left them.
 //!
-//! **The end.** A fault (`faults.rs`) makes a step the last, which those learn that receive its value. All that come later are
-//! given the values up to there only, and a message that has none is not sent: its receive, which was posted in
-//! ignorance of that, is withdrawn. Messages may be shorter than their receives for the same reason.
+//! **Order.** Each receive has a known source. Two turns of the same two processes are the same
+//! skip apart. Messages between two processes keep their order. So one tag suffices. This holds
+//! across a change from trees to relay too, because nobody ends a run with a transfer outstanding.
+//!
+//! **The end.** A fault (`faults.rs`) makes a step the last. A process learns that with the value
+//! of the step. From then on messages hold values up to that step only, and empty ones are not
+//! sent. The receives that were posted for them are withdrawn, and messages may be shorter than
+//! their receives.
 
 use std::ops::Range;
 
-use super::faults::Course;
-use super::flow::Steps;
+use super::faults::{Faults, Header};
+use super::flow::{Flow, MOST_AHEAD, Way};
 use super::relay::{Parcel, Relay};
-use crate::transport::{Place, Progress, SendMode};
+use crate::plan::Succession;
+use crate::transport::{Place, Progress, SendMode, Transport};
 
-/// Successive broadcasts from owner to owner, in progress on one process.
-pub struct Turns<'a, T> {
-    relay: Relay,
+/// The values of an operation, the callbacks, and a transport for the values.
+pub trait Steps {
+    /// Why an operation failed.
+    type Error;
+    /// The transport. Values are in its scratch, each behind a header.
+    type Link: Transport<Error = Self::Error>;
+
+    /// The transport.
+    fn link(&mut self) -> &mut Self::Link;
+    /// Units of a value and its header.
+    fn length(&self) -> usize;
+    /// Units from one value to the next: [`length`](Steps::length) at least.
+    fn stride(&self) -> usize;
+    /// The faults that this process knows of.
+    fn faults(&mut self) -> &mut Faults;
+    /// The header at `place`.
+    fn header(&self, place: Place) -> Header;
+    /// Writes the header at `place`.
+    fn set_header(&mut self, place: Place, header: Header);
+    /// Has the value of `step` produced at `place`. Returns the callback's code.
+    fn produce(&mut self, step: usize, place: Place) -> Result<i32, Self::Error>;
+    /// Has the value of `step` stored. Returns the callback's code.
+    fn store(&mut self, step: usize, place: Place) -> Result<i32, Self::Error>;
+    /// Gives up the outstanding receives, to which nobody sends.
+    fn withdraw(&mut self);
+}
+
+/// Slots of the transport.
+const SLOTS: usize = 64;
+/// The most messages of a turn: one for each bit of p, which is less than 2^31.
+const MESSAGES: usize = SLOTS / 2;
+
+/// Successive broadcasts in progress on one process.
+pub struct Successive<'a, S> {
+    order: Succession,
+    /// None along trees.
+    relay: Option<Relay>,
+    rank: usize,
     mode: SendMode,
-    transport: &'a mut T,
-    /// The steps of this run; fewer once it is known to end early.
+    values: &'a mut S,
+    /// The steps of this run. They end earlier after a fault.
     steps: Range<usize>,
-    /// The current turn, and which half of the memory it has.
+    /// The turns whose receives are posted, and the steps from one turn to the next.
+    ahead: usize,
+    period: usize,
+    /// The current turn, and the first turn whose receives are not posted.
     turn: usize,
-    half: usize,
-    stage: Stage,
-    /// Steps up to here are done.
+    posted: usize,
+    /// Messages of the current turn that were received.
+    received: usize,
     done: usize,
-    /// By half: slots of sends that are not finished, a bit each.
-    sends: [u32; 2],
+    /// Sends that were started, and that are finished.
+    started: usize,
+    finished: usize,
+    /// By region: what `started` was after its latest sends.
+    ends: [usize; 2 * MOST_AHEAD],
 }
 
-/// How far the current turn is.
-#[derive(Clone, Copy)]
-enum Stage {
-    /// Nothing was posted yet.
-    Starts,
-    /// So many receives are left.
-    Receives(usize),
-    /// It was the last.
-    Over,
-}
-
-/// Stretches of memory, of one value each.
-pub fn stretches(processes: usize) -> usize {
-    processes.saturating_mul(2)
-}
-
-/// Slots of a half: more than the messages of a turn, of which there is one for each bit of p at most.
-const SLOTS: usize = u32::BITS as usize;
-
-impl<'a, T: Steps> Turns<'a, T> {
-    /// Sets out for the values of `steps`.
+impl<'a, S: Steps> Successive<'a, S> {
+    /// Prepares the broadcasts of `steps`.
     pub fn new(
-        relay: Relay,
+        order: Succession,
         rank: usize,
         steps: Range<usize>,
-        mode: SendMode,
-        transport: &'a mut T,
+        flow: Flow,
+        values: &'a mut S,
     ) -> Self {
-        Turns {
-            turn: relay.turn(rank, steps.start),
-            half: 0,
+        let relay = match flow.way {
+            Way::Trees { .. } => None,
+            Way::Relay { factor } => Some(Relay::new(order, factor)),
+        };
+        let first = relay
+            .as_ref()
+            .map_or(steps.start, |relay| relay.turn(rank, steps.start));
+        let (ahead, period) = flow.shape(order.processes());
+        Successive {
+            order,
             relay,
-            mode,
-            transport,
+            rank,
+            mode: flow.mode,
+            values,
+            ahead,
+            period,
+            turn: first,
+            posted: first,
+            received: 0,
             done: steps.start,
             steps,
-            stage: Stage::Starts,
-            sends: [0; 2],
+            started: 0,
+            finished: 0,
+            ends: [0; 2 * MOST_AHEAD],
         }
     }
 
@@ -101,136 +155,197 @@ impl<'a, T: Steps> Turns<'a, T> {
     /// Runs until the end, or until the transport has to be waited for.
     ///
     /// # Errors
-    /// The transport's; the operation is then over, with transfers possibly outstanding.
-    pub fn advance(&mut self) -> Result<Progress, T::Error> {
-        loop {
-            let progress = match self.stage {
-                Stage::Starts => self.start()?,
-                Stage::Receives(0) => self.take_turn()?,
-                Stage::Receives(left) => self.receive(left - 1)?,
-                Stage::Over => return self.finish(),
-            };
-            if progress == Progress::Pending {
+    /// The transport's. The operation is then over, and transfers may be outstanding.
+    pub fn advance(&mut self) -> Result<Progress, S::Error> {
+        while self.has_turn(self.turn) {
+            if self.post()? == Progress::Pending || self.receive()? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
+            let is_within = self.turn < self.steps.end;
+            if is_within && self.order.owner(self.turn) == self.rank {
+                self.produce()?;
+            }
+            self.send()?;
+            if is_within {
+                self.store(self.turn)?;
+            }
+            self.turn += self.period;
+            self.received = 0;
         }
+        if self.values.faults().have_ended() {
+            self.values.withdraw();
+        }
+        self.finish_sends(self.started)
     }
 
-    fn start(&mut self) -> Result<Progress, T::Error> {
-        if self.steps.is_empty() {
-            self.stage = Stage::Over;
-            return Ok(Progress::Ready);
+    /// Whether `turn` is one of this run: the turn before it was before the last step.
+    fn has_turn(&self, turn: usize) -> bool {
+        !self.steps.is_empty() && turn + 1 < self.steps.end + self.period
+    }
+
+    /// Posts receives, in regions whose sends are finished. Then waits until a turn's sends have
+    /// slots.
+    fn post(&mut self) -> Result<Progress, S::Error> {
+        let end = self.turn + self.ahead * self.period;
+        while self.posted < end && self.has_turn(self.posted) {
+            let turn = self.posted;
+            if self.finish_sends(self.ends[self.region(turn)])? == Progress::Pending {
+                return Ok(Progress::Pending);
+            }
+            for k in 0..self.messages() {
+                if let Some(Parcel { peer, steps }) = self.incoming(turn, k) {
+                    let (slot, place) = (self.slot(turn, k), self.place(turn, steps.start));
+                    let length = self.length(&steps);
+                    self.values
+                        .link()
+                        .start_receive(slot, peer, place, length)?;
+                }
+            }
+            self.posted += self.period;
         }
-        self.post_receives()?;
+        self.finish_sends(self.started.saturating_sub(SLOTS - MESSAGES))
+    }
+
+    /// Finishes the receives of the turn, and stores the values before it.
+    fn receive(&mut self) -> Result<Progress, S::Error> {
+        while self.received < self.messages() {
+            let k = self.messages() - 1 - self.received;
+            // None for a receive that was posted before the end was known.
+            if let Some(parcel) = self.incoming(self.turn, k) {
+                let slot = self.slot(self.turn, k);
+                if self.values.link().finish_receive(slot)? == Progress::Pending {
+                    return Ok(Progress::Pending);
+                }
+                self.take(parcel.steps)?;
+            }
+            self.received += 1;
+        }
         Ok(Progress::Ready)
     }
 
-    /// Posts those of the current turn.
-    fn post_receives(&mut self) -> Result<(), T::Error> {
-        for k in 0..self.relay.messages() {
-            if let Some(Parcel { peer, steps }) = self.relay.receive(self.turn, k, &self.steps) {
-                let (place, length) = self.extent(&steps);
-                self.transport
-                    .start_receive(self.slot(k), peer, place, length)?;
-            }
-        }
-        self.stage = Stage::Receives(self.relay.messages());
-        Ok(())
-    }
-
-    /// Finishes receive k and stores its values. One that was posted before the end was known is passed over.
-    fn receive(&mut self, k: usize) -> Result<Progress, T::Error> {
-        self.stage = Stage::Receives(k);
-        let Some(Parcel { steps, .. }) = self.relay.receive(self.turn, k, &self.steps) else {
-            return Ok(Progress::Ready);
-        };
-        if self.transport.finish_receive(self.slot(k))? == Progress::Pending {
-            self.stage = Stage::Receives(k + 1);
-            return Ok(Progress::Pending);
-        }
+    fn take(&mut self, steps: Range<usize>) -> Result<(), S::Error> {
         for step in steps {
-            let place = self.place(step);
-            let course = self.transport.received(step, place)?;
-            self.transport.store(step, place)?;
-            self.done = step + 1;
-            if course == Course::Ends {
-                self.steps.end = self.done;
-                self.transport.withdraw()?;
+            let place = self.place(self.turn, step);
+            let arrived = self.values.header(place);
+            let header = self.values.faults().merge(arrived);
+            self.write_header(step, header);
+            if step < self.turn {
+                self.store(step)?;
+            }
+            if step + 1 == self.steps.end {
                 break;
             }
         }
-        Ok(Progress::Ready)
-    }
-
-    /// With all values before the turn stored: produces its value, and sends what others lack.
-    fn take_turn(&mut self) -> Result<Progress, T::Error> {
-        if self.finish_sends(1 - self.half)? == Progress::Pending {
-            return Ok(Progress::Pending);
-        }
-        let (step, place) = (self.turn, self.place(self.turn));
-        let is_own = step < self.steps.end;
-        if is_own && self.transport.produce(step, place)? == Course::Ends {
-            self.steps.end = step + 1;
-        }
-        self.send()?;
-        if is_own {
-            self.transport.store(step, place)?;
-            self.done = step + 1;
-        }
-        if step + 1 < self.steps.end {
-            self.turn += self.relay.processes();
-            self.half = 1 - self.half;
-            self.post_receives()?;
-        } else {
-            self.stage = Stage::Over;
-        }
-        Ok(Progress::Ready)
-    }
-
-    fn send(&mut self) -> Result<(), T::Error> {
-        for k in 0..self.relay.messages() {
-            if let Some(Parcel { peer, steps }) = self.relay.send(self.turn, k, &self.steps) {
-                let (place, length) = self.extent(&steps);
-                self.transport
-                    .start_send(self.slot(k), peer, place, length, self.mode)?;
-                self.sends[self.half] |= 1 << k;
-            }
-        }
         Ok(())
     }
 
-    /// Finishes the sends from one half.
-    fn finish_sends(&mut self, half: usize) -> Result<Progress, T::Error> {
-        while self.sends[half] != 0 {
-            let k = self.sends[half].trailing_zeros() as usize;
-            if self.transport.finish_send(half * SLOTS + k)? == Progress::Pending {
+    fn produce(&mut self) -> Result<(), S::Error> {
+        let (step, place) = (self.turn, self.place(self.turn, self.turn));
+        if self.values.faults().are_none() {
+            let code = self.values.produce(step, place)?;
+            self.values.faults().note(step, code);
+        }
+        let header = self.values.faults().own_header();
+        self.write_header(step, header);
+        Ok(())
+    }
+
+    /// Writes the header of a step, which may say that the step is the last.
+    fn write_header(&mut self, step: usize, header: Header) {
+        self.values.set_header(self.place(self.turn, step), header);
+        if self.values.faults().have_ended() {
+            self.steps.end = step + 1;
+        }
+    }
+
+    fn store(&mut self, step: usize) -> Result<(), S::Error> {
+        if self.values.faults().are_none() {
+            let code = self.values.store(step, self.place(self.turn, step))?;
+            self.values.faults().note(step, code);
+        }
+        self.done = step + 1;
+        Ok(())
+    }
+
+    /// Starts the sends of the turn.
+    fn send(&mut self) -> Result<(), S::Error> {
+        let turn = self.turn;
+        // Put back below: `start_send` needs the rest of `self`.
+        match self.relay.take() {
+            Some(relay) => {
+                for k in 0..relay.messages() {
+                    if let Some(parcel) = relay.send(turn, k, &self.steps) {
+                        self.start_send(parcel)?;
+                    }
+                }
+                self.relay = Some(relay);
+            }
+            None => {
+                for peer in self.order.tree(turn).children(self.rank) {
+                    let steps = turn..turn + 1;
+                    self.start_send(Parcel { peer, steps })?;
+                }
+            }
+        }
+        self.ends[self.region(turn)] = self.started;
+        Ok(())
+    }
+
+    fn start_send(&mut self, Parcel { peer, steps }: Parcel) -> Result<(), S::Error> {
+        let (place, length) = (self.place(self.turn, steps.start), self.length(&steps));
+        let slot = self.started % SLOTS;
+        self.values
+            .link()
+            .start_send(slot, peer, place, length, self.mode)?;
+        self.started += 1;
+        Ok(())
+    }
+
+    /// Finishes the first `end` sends.
+    fn finish_sends(&mut self, end: usize) -> Result<Progress, S::Error> {
+        while self.finished < end {
+            let slot = self.finished % SLOTS;
+            if self.values.link().finish_send(slot)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
-            self.sends[half] &= !(1 << k);
+            self.finished += 1;
         }
         Ok(Progress::Ready)
     }
 
-    fn finish(&mut self) -> Result<Progress, T::Error> {
-        match self.finish_sends(0)? {
-            Progress::Ready => self.finish_sends(1),
-            Progress::Pending => Ok(Progress::Pending),
+    /// The most messages that a turn receives.
+    fn messages(&self) -> usize {
+        self.relay.as_ref().map_or(1, Relay::messages)
+    }
+
+    /// The k-th message that `turn` receives, if there is one.
+    fn incoming(&self, turn: usize, k: usize) -> Option<Parcel> {
+        match &self.relay {
+            Some(relay) => relay.receive(turn, k, &self.steps),
+            None => self.order.tree(turn).parent(self.rank).map(|peer| Parcel {
+                peer,
+                steps: turn..turn + 1,
+            }),
         }
     }
 
-    fn slot(&self, k: usize) -> usize {
-        self.half * SLOTS + k
+    fn region(&self, turn: usize) -> usize {
+        turn / self.period % (2 * self.ahead)
     }
 
-    /// Where the value of a step is that the current turn deals with, one of the last p up to its own.
-    fn place(&self, step: usize) -> Place {
-        let (before, p) = (self.turn - step, self.relay.processes());
-        self.transport.place(self.half * p + p - 1 - before)
+    /// The slot of a receive.
+    fn slot(&self, turn: usize, k: usize) -> usize {
+        self.region(turn) * self.messages() + k
     }
 
-    /// Where the values of `steps` are, and how many units one after the other.
-    fn extent(&self, steps: &Range<usize>) -> (Place, usize) {
-        let others = (steps.len() - 1) * self.transport.stride();
-        (self.place(steps.start), others + self.transport.length())
+    /// Where the value of `step` is in `turn`.
+    fn place(&self, turn: usize, step: usize) -> Place {
+        let last = self.region(turn) * self.period + self.period - 1;
+        Place::scratch((last - (turn - step)) * self.values.stride())
+    }
+
+    /// Units of the values of `steps`, one after the other.
+    fn length(&self, steps: &Range<usize>) -> usize {
+        (steps.len() - 1) * self.values.stride() + self.values.length()
     }
 }

@@ -1,20 +1,17 @@
-//! Memory of successive broadcasts: packed values, each behind a header, and the program's callbacks
-//! between them.
+//! The values of successive broadcasts on one process: packed behind headers, in the transport's
+//! scratch, and as elements for the program's callbacks.
 //!
-//! What its stretches are for is the executors' to say (`trees.rs`, `turns.rs`).
-//!
-//! A value that is stored is given to the callback as elements in memory of its own, since it may
-//! still be on its way to others, and the program may write there. One that is produced is made where
-//! it is sent from, if elements are packed as they are; else in that memory, too, and packed.
+//! A value is stored from memory of its own: the packed value may still be on its way to others,
+//! and the program may write to its buffer. A value is produced where it is sent from, if elements
+//! are their packed form. Otherwise it is produced in the same memory of its own, and packed.
 
 use std::ffi::{c_int, c_void};
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::faults::{Course, Faults, HEADER};
-use super::flow::Steps;
-use crate::mpi::{Allocation, Array, Buffer, Datatype, Error, MPI_Datatype, Region, int};
-use crate::transport::{Memory, Packing, Place, PointToPoint};
+use super::faults::{Faults, Header};
+use super::turns::Steps;
+use crate::mpi::{Allocation, Array, Datatype, Error, Region, int, native};
+use crate::transport::{Bytes, Packing, Place, PointToPoint};
 
 /// A callback: gets the step, the value and the program's context; returns 0 or an error code.
 pub type Step = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
@@ -29,8 +26,8 @@ pub struct Callbacks {
 
 impl Callbacks {
     /// # Safety
-    /// During the call of the operation, both may be called with the number of a step, the address of
-    /// one value and `context`.
+    /// During the operation both callbacks may be called with the number of a step, the address of
+    /// one value, and `context`.
     pub unsafe fn new(produce: Step, store: Step, context: *mut c_void) -> Callbacks {
         Callbacks {
             produce,
@@ -39,13 +36,13 @@ impl Callbacks {
         }
     }
 
-    /// Makes the value of `step`, which is these elements; the callback's code.
+    /// Produces the value of `step` in these elements. Returns the callback's code.
     pub fn produce(&self, step: usize, value: &Array) -> i32 {
         // SAFETY: by the contract of `new`.
         unsafe { (self.produce)(int(step), value.first().as_ptr(), self.context) }
     }
 
-    /// Stores the value of `step`, which is these elements; the callback's code.
+    /// Stores the value of `step`, which is these elements. Returns the callback's code.
     pub fn store(&self, step: usize, value: &Array) -> i32 {
         // SAFETY: by the contract of `new`.
         unsafe { (self.store)(int(step), value.first().as_ptr(), self.context) }
@@ -59,138 +56,79 @@ pub struct OneValue {
     _memory: Allocation,
 }
 
-/// What the address of a value is a multiple of, as callbacks are promised.
-const ALIGNMENT: usize = 16;
-
 impl OneValue {
-    /// `count` elements of `datatype`; none if there is no memory.
-    pub fn new(count: usize, datatype: Datatype) -> Option<OneValue> {
+    /// `count` elements of `datatype`. Without memory for them there are none, which is a fault in
+    /// step 0: it ends the operation on all processes.
+    pub fn new(count: usize, datatype: Datatype, faults: &mut Faults) -> OneValue {
+        /// The alignment that callbacks are promised.
+        const ALIGNMENT: usize = 16;
         let (before, span) = (datatype.shift(ALIGNMENT), datatype.span(count));
         let mut memory = Allocation::default();
-        if !memory.reserve(span.saturating_add(before)) {
-            return None;
-        }
-        // SAFETY: the elements are used as long as this, which owns the memory.
+        let has_memory = memory.reserve(span.saturating_add(before));
+        // SAFETY: the elements are used as long as this value, which owns the memory.
         let region = unsafe { memory.region() };
-        Some(OneValue {
-            elements: Array::inside(region.part(before..before + span), count, datatype),
-            _memory: memory,
-        })
-    }
-
-    /// No elements.
-    pub fn none(datatype: Datatype) -> OneValue {
+        let elements = if has_memory {
+            Array::inside(region.part(before..before + span), count, datatype)
+        } else {
+            faults.note(0, native().constants.err_no_mem.0);
+            Array::inside(Region::empty(), 0, datatype)
+        };
         OneValue {
-            elements: Array::inside(Region::empty(), 0, datatype),
-            _memory: Allocation::default(),
+            elements,
+            _memory: memory,
         }
     }
 }
 
+/// Bytes of a header.
+const HEADER: usize = size_of::<Header>();
+
+/// A header on the wire.
+pub fn encoded([key, code]: Header) -> [u8; HEADER] {
+    (u128::from(code) << 64 | u128::from(key)).to_le_bytes()
+}
+
+/// The header that was sent as these bytes.
+pub fn decoded(bytes: [u8; HEADER]) -> Header {
+    let both = u128::from_le_bytes(bytes);
+    [both as u64, (both >> 64) as u64]
+}
+
 /// The values of one operation on one process.
 pub struct Values {
+    /// The transport, which owns the memory of the packed values.
+    pub transport: PointToPoint<Bytes>,
+    /// That memory.
+    pub packed: Region,
     /// Packed bytes of a value.
-    bytes: usize,
-    /// The elements of one value, which `one` owns.
-    packing: Packing,
-    one: OneValue,
-    /// Packed values behind headers, [`Values::stride`] apart.
-    values: Region,
-    allocation: Allocation,
-    callbacks: Callbacks,
-    /// What has gone wrong.
+    pub bytes: usize,
+    /// The elements of one value.
+    pub one: OneValue,
+    /// How they are packed.
+    pub packing: Packing,
+    /// The program's callbacks.
+    pub callbacks: Callbacks,
+    /// The faults that this process knows of.
     pub faults: Faults,
     /// The time in callbacks until now.
     pub in_callbacks: Duration,
 }
 
 impl Values {
-    /// With `stretches` stretches for values of `bytes` bytes in `allocation`; `packing` is that of
-    /// the elements of `one`.
-    ///
-    /// # Panics
-    /// If they do not fit.
-    pub fn new(
-        allocation: Allocation,
-        stretches: usize,
-        (one, packing, bytes): (OneValue, Packing, usize),
-        callbacks: Callbacks,
-        faults: Faults,
-    ) -> Values {
-        // SAFETY: the region is used as long as this, which owns the allocation.
-        let region = unsafe { allocation.region() };
-        Values {
-            bytes,
-            packing,
-            one,
-            values: region.part(0..stretches * Values::stride(bytes)),
-            allocation,
-            callbacks,
-            faults,
-            in_callbacks: Duration::ZERO,
-        }
-    }
-
-    /// Bytes from one value of `bytes` bytes to the next: values begin where any C type may.
+    /// Bytes from one value of `bytes` bytes to the next. Values are aligned for any C type.
     pub fn stride(bytes: usize) -> usize {
         const LINE: usize = 64;
         let both = bytes.saturating_add(HEADER);
         both.checked_next_multiple_of(LINE).unwrap_or(usize::MAX)
     }
 
-    /// Its memory, for another call.
-    pub fn into_allocation(self) -> Allocation {
-        self.allocation
+    fn header_at(&self, place: Place) -> Region {
+        self.packed.part(place.offset..place.offset + HEADER)
     }
 
-    fn header(&self, place: Place) -> Region {
-        self.part(place, 0..HEADER)
-    }
-
-    fn packed(&self, place: Place) -> Region {
-        self.part(place, HEADER..HEADER + self.bytes)
-    }
-
-    fn part(&self, place: Place, range: Range<usize>) -> Region {
-        self.values
-            .part(place.offset + range.start..place.offset + range.end)
-    }
-
-    fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
-        let is_contiguous = self.packing.bytes().is_some();
-        if self.faults.are_none() {
-            let elements = self.one.elements;
-            let made = if is_contiguous {
-                Array::inside(self.packed(place), elements.count(), *elements.datatype())
-            } else {
-                elements
-            };
-            let code = self.timed(|callbacks| callbacks.produce(step, &made));
-            self.faults.note(step, code);
-        }
-        let (header, course) = self.faults.own_header();
-        self.header(place).write(header);
-        if course == Course::GoesOn && !is_contiguous {
-            self.packing.pack_all(self.packed(place))?;
-        }
-        Ok(course)
-    }
-
-    fn received(&mut self, place: Place) -> Course {
-        let (header, course) = self.faults.merge(self.header(place).read());
-        self.header(place).write(header);
-        course
-    }
-
-    fn store(&mut self, step: usize, place: Place) -> Result<(), Error> {
-        if !self.faults.are_none() {
-            return Ok(());
-        }
-        self.packing.unpack_all(self.packed(place))?;
-        let elements = self.one.elements;
-        let code = self.timed(|callbacks| callbacks.store(step, &elements));
-        self.faults.note(step, code);
-        Ok(())
+    fn value_at(&self, place: Place) -> Region {
+        let start = place.offset + HEADER;
+        self.packed.part(start..start + self.bytes)
     }
 
     fn timed(&mut self, callback: impl FnOnce(Callbacks) -> i32) -> i32 {
@@ -201,66 +139,54 @@ impl Values {
     }
 }
 
-impl Memory for Values {
-    fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
-        self.part(place, 0..length).typed()
-    }
+impl Steps for Values {
+    type Error = Error;
+    type Link = PointToPoint<Bytes>;
 
-    fn unit(&self) -> usize {
-        1
-    }
-
-    fn is_one_piece(&self, _place: Place, _length: usize) -> bool {
-        true
-    }
-
-    fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
-        self.part(to, 0..length)
-            .copy_from(self.part(from, 0..length));
-        Ok(())
-    }
-
-    /// Values are never combined.
-    fn combine(&mut self, _from: Place, _into: Place, _length: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn pack(&mut self, _place: Place, _length: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn unpack(&mut self, _place: Place, _length: usize) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl Steps for PointToPoint<Values> {
-    fn place(&self, index: usize) -> Place {
-        Place::scratch(index * self.stride())
+    fn link(&mut self) -> &mut PointToPoint<Bytes> {
+        &mut self.transport
     }
 
     fn length(&self) -> usize {
-        HEADER + self.memory.bytes
+        HEADER + self.bytes
     }
 
     fn stride(&self) -> usize {
-        Values::stride(self.memory.bytes)
+        Values::stride(self.bytes)
     }
 
-    fn produce(&mut self, step: usize, place: Place) -> Result<Course, Error> {
-        self.memory.produce(step, place)
+    fn faults(&mut self) -> &mut Faults {
+        &mut self.faults
     }
 
-    fn received(&mut self, _step: usize, place: Place) -> Result<Course, Error> {
-        Ok(self.memory.received(place))
+    fn header(&self, place: Place) -> Header {
+        decoded(self.header_at(place).read())
     }
 
-    fn store(&mut self, step: usize, place: Place) -> Result<(), Error> {
-        self.memory.store(step, place)
+    fn set_header(&mut self, place: Place, header: Header) {
+        self.header_at(place).write(encoded(header));
     }
 
-    fn withdraw(&mut self) -> Result<(), Error> {
-        self.give_up();
-        Ok(())
+    fn produce(&mut self, step: usize, place: Place) -> Result<c_int, Error> {
+        let (elements, value) = (self.one.elements, self.value_at(place));
+        if self.packing.bytes().is_some() {
+            let made = Array::inside(value, elements.count(), *elements.datatype());
+            return Ok(self.timed(|callbacks| callbacks.produce(step, &made)));
+        }
+        let code = self.timed(|callbacks| callbacks.produce(step, &elements));
+        if code == 0 {
+            self.packing.pack_all(value)?;
+        }
+        Ok(code)
+    }
+
+    fn store(&mut self, step: usize, place: Place) -> Result<c_int, Error> {
+        let elements = self.one.elements;
+        self.packing.unpack_all(self.value_at(place))?;
+        Ok(self.timed(|callbacks| callbacks.store(step, &elements)))
+    }
+
+    fn withdraw(&mut self) {
+        self.transport.give_up();
     }
 }

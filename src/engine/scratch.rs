@@ -1,12 +1,12 @@
 //! The layout of scratch: messages that were received, then packed messages that are sent.
 //!
-//! Messages that hold partial results stay for the span of their blocks. With many blocks they are in
-//! a ring of slots, which are used again. Where they stay to the end, the messages of all rounds lie
-//! one after the other, each in as much memory as it takes. All other messages stay for a round, in a
-//! ring as long as the window.
+//! Messages that hold partial results stay for the span of their blocks. With many blocks they are
+//! in a ring of slots, which are used again. Where they stay to the end, the messages of all rounds
+//! lie one after the other, each in as much memory as it takes. All other messages stay for a
+//! round, in a ring as long as the window.
 
 use super::Pacing;
-use crate::plan::{Plan, ScratchUse};
+use crate::plan::{Block, Plan, ScratchUse, Shape};
 use crate::stage::Stage;
 
 /// Where messages are in scratch, in units.
@@ -123,5 +123,59 @@ impl Sizes {
     /// An upper bound on the units of a message of `width` blocks.
     fn of(&self, width: usize) -> usize {
         self.largest.saturating_mul(width).min(self.all)
+    }
+}
+
+/// Which blocks of a reduction have arrived, and where their partial results are.
+///
+/// A message has as many entries as blocks of it can be between their first arrival and their last
+/// round ([`Shape::span`]), so the memory does not grow with the number of blocks.
+#[derive(Debug, Default)]
+pub(super) struct Accumulators {
+    /// Entries a message.
+    span: usize,
+    /// Block b of a message is at b mod span.
+    entries: Vec<Option<Accumulator>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Accumulator {
+    block: usize,
+    offset: usize,
+}
+
+impl Accumulators {
+    /// Forgets all entries, and makes room for those of a plan of this shape.
+    pub(super) fn clear(&mut self, shape: &Shape) {
+        let has_partials = shape.scratch == ScratchUse::Partials;
+        self.span = if has_partials {
+            shape.span.min(shape.blocks)
+        } else {
+            0
+        };
+        self.entries.clear();
+        self.entries.resize(shape.messages * self.span, None);
+    }
+
+    /// Where the partial result of `block` is, if one has arrived.
+    pub(super) fn of(&self, block: Block) -> Option<usize> {
+        if self.span == 0 {
+            return None;
+        }
+        let entry = self.entries[self.index(block)];
+        let accumulator = entry.filter(|accumulator| accumulator.block == block.index);
+        accumulator.map(|accumulator| accumulator.offset)
+    }
+
+    pub(super) fn set(&mut self, block: Block, offset: usize) {
+        let index = self.index(block);
+        self.entries[index] = Some(Accumulator {
+            block: block.index,
+            offset,
+        });
+    }
+
+    fn index(&self, block: Block) -> usize {
+        block.message * self.span + block.index % self.span
     }
 }
