@@ -145,7 +145,7 @@ help:
 	@echo 'make uninstall     take that away again, for all MPIs'
 	@echo 'make demo          set-up, build, a real program under the library, native beside circulant'
 	@echo 'make test          set-up, build, tests, on Open MPI, on MPICH and in the simulator'
-	@echo 'make test-all      every number of processes, on all MPIs that can be had (hours)'
+	@echo 'make test-all      every number of processes, on all MPIs that can be had (more than an hour)'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'

@@ -21,11 +21,9 @@ fn node_allreduce(nodes: &Nodes, rank: usize, length: usize, segment: usize) -> 
     let lane = team(&nodes.lane(place), node);
     let parts = || even(0..length, local.size());
     let own = block_range(length, local.size(), place);
-    // A process alone on its node has no rounds in which its input could become its result.
-    let in_place = local.size() > 1;
     let mut stages = Stages::default();
     stages.reduce_scatter(&local, parts(), segment, false);
-    stages.allreduce(&lane, own, segment, in_place);
+    stages.allreduce(&lane, own, segment, true);
     stages.allgather(&local, parts(), segment);
     stages
 }

@@ -266,8 +266,7 @@ fn add(
 ) {
     let (kind, ranks, p) = (stage.kind, &call.ranks, call.ranks.len());
     let root = stage.root.index(p);
-    // A process alone has no rounds in which its input could become its result.
-    let in_place = (stage.in_place && !matches!(kind, Kind::Census)) || p == 1;
+    let in_place = stage.in_place && !matches!(kind, Kind::Census);
     let parts = messages(stage, range, p);
     let each = range.len() / p;
     let of = |span: &Span| span.result..span.result + span.length;

@@ -38,8 +38,6 @@ fn run(
     lengths: Vec<usize>,
     in_place: bool,
 ) -> Vec<Counts> {
-    // A process alone has no rounds in which its input could become its result.
-    let in_place = in_place || processes == 1;
     let problem = Problem {
         collective,
         processes,

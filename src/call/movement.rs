@@ -61,11 +61,12 @@ impl Broadcast {
             Some(lease.slot),
             memory,
         ));
-        let mut done = Done::default();
-        for call in complete(calls)? {
-            done = done.and(call.finish(service)?);
-        }
-        Ok(done)
+        // All are finished, also after one whose messages had another length than expected.
+        let calls = complete(calls)?.into_iter();
+        let ended: Vec<_> = calls.map(|call| call.finish(service)).collect();
+        ended
+            .into_iter()
+            .try_fold(Done::default(), |done, of| Ok(done.and(of?)))
     }
 
     fn laid_out(

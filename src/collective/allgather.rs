@@ -47,18 +47,12 @@ impl Collective for Allgather {
 impl Allgather {
     /// Bytes that are received, and the most from one process.
     fn received(&self) -> Result<(usize, usize), Stop> {
-        sizes(
-            self.receive.counts(),
-            valid(self.receive.datatype())?.size(),
-        )
+        sizes(self.receive.counts(), valid(self.receive.unit())?)
     }
 
     /// Bytes that are sent.
     fn sent(&self) -> Result<usize, Stop> {
-        product(
-            count(self.send.count())?,
-            valid(self.send.datatype())?.size(),
-        )
+        product(count(self.send.count())?, valid(self.send.unit())?)
     }
 
     /// Where this process's elements come from: none with MPI_IN_PLACE, nor where there are none,

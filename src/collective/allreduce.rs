@@ -19,7 +19,7 @@ impl Collective for Allreduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
         let count = valid(self.operands.counts().sum())?;
-        let bytes = product(count, valid(self.operands.datatype())?.size())?;
+        let bytes = product(count, valid(self.operands.unit())?)?;
         work.bytes = bytes as u64;
         state.pass_small(Operation::Allreduce, bytes)?;
         Ok(Facts {

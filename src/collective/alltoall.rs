@@ -37,7 +37,7 @@ impl Collective for Alltoall {
         if self.send.buffer().is_in_place() {
             return Ok(in_place);
         }
-        let unit = valid(self.send.datatype())?.size();
+        let unit = valid(self.send.unit())?;
         let sent = product(valid(self.send.counts().sum())?, unit)?;
         let send = somewhere_by_rank(&self.send)?;
         if sent != self.received()?.0 {
@@ -53,9 +53,6 @@ impl Collective for Alltoall {
 impl Alltoall {
     /// Bytes that are received, and from each process.
     fn received(&self) -> Result<(usize, usize), Stop> {
-        sizes(
-            self.receive.counts(),
-            valid(self.receive.datatype())?.size(),
-        )
+        sizes(self.receive.counts(), valid(self.receive.unit())?)
     }
 }

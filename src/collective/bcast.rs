@@ -51,10 +51,7 @@ impl Collective for Bcast {
 
 impl Bcast {
     fn bytes(&self) -> Result<usize, Stop> {
-        product(
-            count(self.data.count())?,
-            valid(self.data.datatype())?.size(),
-        )
+        product(count(self.data.count())?, valid(self.data.unit())?)
     }
 
     /// What this process does between groups: none for a neighbour of the root, and where there is

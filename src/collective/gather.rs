@@ -74,17 +74,12 @@ impl Gather {
     /// Bytes of one process.
     fn length(&self, state: &State) -> Result<usize, Stop> {
         let is_root = state.rank() == state.root(self.root)?;
-        let part = || {
-            product(
-                count(self.part.count())?,
-                valid(self.part.datatype())?.size(),
-            )
-        };
+        let part = || product(count(self.part.count())?, valid(self.part.unit())?);
         if !is_root {
             return part();
         }
         let each = count(self.whole.counts().at(state.rank()))?;
-        let whole = product(each, valid(self.whole.datatype())?.size())?;
+        let whole = product(each, valid(self.whole.unit())?)?;
         if !self.is_part_in_place(state)? && part()? != whole {
             return Err(Stop::Native(Reason::Arguments));
         }

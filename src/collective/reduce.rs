@@ -24,7 +24,7 @@ impl Collective for Reduce {
         state.intra()?;
         state.root(self.root)?;
         let count = valid(self.operands.counts().sum())?;
-        let bytes = product(count, valid(self.operands.datatype())?.size())?;
+        let bytes = product(count, valid(self.operands.unit())?)?;
         work.bytes = bytes as u64;
         state.pass_small(Operation::Reduce, bytes)?;
         Ok(Facts {

@@ -20,7 +20,7 @@ pub struct ReduceScatter {
 impl Collective for ReduceScatter {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
-        let (operands, unit) = (&self.operands, valid(self.operands.datatype())?.size());
+        let (operands, unit) = (&self.operands, valid(self.operands.unit())?);
         let (bytes, largest) = sizes(operands.counts(), unit)?;
         work.bytes = bytes as u64;
         state.pass_small(self.operation, bytes)?;

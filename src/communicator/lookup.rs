@@ -22,6 +22,8 @@ static DUPLICATED: Attribute<Duplicated> = Attribute::new();
 /// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
 /// first one's delete callback, as if it were the end.)
 static HOOKED: AtomicBool = AtomicBool::new(false);
+/// Set when the hook hangs: what is dropped before that is no end.
+static HANGS: AtomicBool = AtomicBool::new(false);
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -48,7 +50,7 @@ struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        if !ENDED.swap(true, Ordering::AcqRel) {
+        if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
             job::end();
             STATE.delete(Communicator::world());
             mpi::end();
@@ -73,6 +75,7 @@ pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> 
     code
 }
 
+#[inline]
 fn is_being_freed(communicator: Communicator) -> bool {
     FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
 }
@@ -83,11 +86,14 @@ pub fn with_state<R>(communicator: Communicator, call: impl FnOnce(Option<&State
     if ENDED.load(Ordering::Relaxed) || is_being_freed(communicator) {
         return call(None);
     }
+    if communicator.is_null() {
+        return call(None);
+    }
     let call = match STATE.with(communicator, call) {
         Ok(result) => return result,
         Err(call) => call,
     };
-    if communicator.is_null() || !STATE.is_in_use() && !mpi::is_active() {
+    if !STATE.is_in_use() && !mpi::is_active() {
         return call(None);
     }
     hook_end();
@@ -119,6 +125,7 @@ pub(super) fn is_being_duplicated(communicator: Communicator) -> bool {
 pub fn hook_end() {
     let may_be = !HOOKED.load(Ordering::Relaxed) && mpi::is_active();
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
-        END.set(Communicator::own(), Box::new(AtEnd));
+        let hangs = END.set(Communicator::own(), Box::new(AtEnd));
+        HANGS.store(hangs, Ordering::Release);
     }
 }

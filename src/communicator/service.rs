@@ -148,10 +148,7 @@ impl Service {
     /// a device, on any process. Collective where that may be.
     pub(super) fn check(&self, data: [Option<Array>; 2]) -> Result<(), Stop> {
         let communicator = self.communicator();
-        let is_committed = |array: &Array| {
-            let mut datatype = *array.datatype();
-            datatype.is_committed(communicator)
-        };
+        let is_committed = |array: &Array| array.datatype().is_committed(communicator);
         let data = data.iter().flatten();
         let committed = data.clone().all(is_committed);
         let on_host = || !committed || !data.clone().any(device::holds);

@@ -133,7 +133,6 @@ impl Engine {
         self.layout.fill_starts(stage, &mut self.starts);
         self.accumulators.clear(&self.shape);
         (self.posted, self.started, self.done, self.finished) = (0, 0, 0, 0);
-        self.received = false;
     }
 
     /// Runs the stage that was started until the end, or until the transport has to be waited for.
@@ -145,6 +144,9 @@ impl Engine {
         stage: &Stage,
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
+        if self.shape.rounds == 0 {
+            return keep_input(&stage.view, transport);
+        }
         while self.done < self.shape.rounds {
             self.post_receives(stage, transport)?;
             if self.start_send(stage, transport)? == Progress::Pending
@@ -504,6 +506,18 @@ impl Engine {
     }
 }
 
+/// The end of a process that is alone in its team: its input is its result.
+fn keep_input<T: Transport>(view: &View, transport: &mut T) -> Result<Progress, T::Error> {
+    for message in 0..view.messages.len() {
+        let block = Block::whole(message);
+        let (input, result, length) = (view.input(block), view.result(block), view.units(block));
+        if input != result && length > 0 {
+            transport.copy(input, result, length)?;
+        }
+    }
+    Ok(Progress::Ready)
+}
+
 /// Whether places, of so many units each, follow each other in one piece of memory.
 fn is_one_stretch<T: Transport>(
     places: impl Iterator<Item = (Place, usize)>,
@@ -567,7 +581,8 @@ pub struct Call<T> {
 
 impl<T: Transport> Call<T> {
     /// Sets out to run `stages`. Their scratch holds [`scratch_units`] units.
-    pub fn new(stages: Stages, engine: Engine, transport: T) -> Call<T> {
+    pub fn new(stages: Stages, mut engine: Engine, transport: T) -> Call<T> {
+        engine.received = false;
         Call {
             stages,
             current: 0,

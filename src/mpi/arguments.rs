@@ -45,6 +45,11 @@ impl Passed {
         self.datatype.get()
     }
 
+    /// Bytes of data in one element, if the datatype can be used.
+    pub fn unit(&self) -> Option<usize> {
+        self.datatype.size()
+    }
+
     /// The elements, if count and datatype are valid.
     pub fn array(&self) -> Option<Array> {
         let count = usize::try_from(self.count).ok()?;
@@ -92,6 +97,11 @@ impl PassedByRank {
     /// The datatype, if it is one that can be used.
     pub fn datatype(&self) -> Option<Datatype> {
         self.datatype.get()
+    }
+
+    /// Bytes of data in one element, if the datatype can be used.
+    pub fn unit(&self) -> Option<usize> {
+        self.datatype.size()
     }
 
     /// The elements, if the datatype is valid.
@@ -189,6 +199,11 @@ impl Operands {
         self.datatype.get()
     }
 
+    /// Bytes of data in one element, if the datatype can be used.
+    pub fn unit(&self) -> Option<usize> {
+        self.datatype.size()
+    }
+
     /// The elements of all parts, if counts and datatype are valid.
     pub fn input(&self) -> Option<Array> {
         let count = self.counts.sum()?;
@@ -226,6 +241,14 @@ impl Typed {
 
     fn get(&self) -> Option<Datatype> {
         *self.found.get_or_init(|| Datatype::of(self.handle))
+    }
+
+    /// Of a datatype that is known without asking MPI, only this is looked up: many calls end here.
+    fn size(&self) -> Option<usize> {
+        match Datatype::predefined(self.handle) {
+            Some(datatype) => Some(datatype.size()),
+            None => self.get().map(|datatype| datatype.size()),
+        }
     }
 }
 
@@ -320,15 +343,23 @@ impl Counts {
 
     /// All of them together, if they are counts.
     pub fn sum(&self) -> Option<usize> {
-        self.all().try_fold(0usize, |sum, count| {
+        if let Entries::Equal(count) = self.entries {
+            return usize::try_from(count).ok()?.checked_mul(self.ranks);
+        }
+        let mut counts = self.all();
+        counts.try_fold(0usize, |sum, count| {
             sum.checked_add(usize::try_from(count).ok()?)
         })
     }
 
     /// The largest, if they are counts.
     pub fn largest(&self) -> Option<usize> {
-        self.all().try_fold(0, |largest, count| {
-            usize::try_from(count).ok().map(|count| count.max(largest))
+        if let Entries::Equal(count) = self.entries {
+            return usize::try_from(count).ok();
+        }
+        let mut counts = self.all();
+        counts.try_fold(0, |largest, count| {
+            Some(usize::try_from(count).ok()?.max(largest))
         })
     }
 

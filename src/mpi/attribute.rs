@@ -57,10 +57,10 @@ impl<K> Keyval<K> {
     }
 }
 
-/// Of datatypes, with numbers as values.
-pub struct OfDatatypes;
+/// Of datatypes, with boxes as values, which are dropped with the datatype.
+pub struct OfDatatypes<T>(PhantomData<T>);
 
-impl Keyval<OfDatatypes> {
+impl<T> Keyval<OfDatatypes<T>> {
     /// The keyval, created unless it exists.
     pub fn get_or_create(&self) -> Option<c_int> {
         self.get_or_create_by(|keyval| {
@@ -68,7 +68,7 @@ impl Keyval<OfDatatypes> {
             unsafe {
                 (native().functions.PMPI_Type_create_keyval)(
                     Some(copy_nothing_of_datatype),
-                    Some(delete_nothing_of_datatype),
+                    Some(drop_value_of_datatype::<T>),
                     keyval,
                     std::ptr::null_mut(),
                 )
@@ -98,13 +98,25 @@ unsafe extern "C" fn copy_nothing_of_datatype(
     SUCCESS
 }
 
-unsafe extern "C" fn delete_nothing_of_datatype(
+unsafe extern "C" fn drop_value_of_datatype<T>(
     _datatype: MPI_Datatype,
     _keyval: c_int,
-    _value: *mut c_void,
+    value: *mut c_void,
     _extra: *mut c_void,
 ) -> c_int {
+    // SAFETY: every value of such a keyval was made by `Box::into_raw`, and MPI calls this once for
+    // each.
+    unsafe { drop_box::<T>(value) };
     SUCCESS
+}
+
+/// # Safety
+/// `value` was made by `Box::into_raw` of a box with a `T`, and is not used any more.
+unsafe fn drop_box<T>(value: *mut c_void) {
+    // SAFETY: by this function's contract.
+    let value = unsafe { Box::from_raw(value.cast::<T>()) };
+    // A panic must not cross into MPI, and there is nobody to tell.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
 }
 
 /// A keyval of communicators, whose values are boxes with a `T`. Its extra state is the cache.
@@ -149,9 +161,7 @@ unsafe extern "C" fn drop_value<T>(
     unsafe { &*extra.cast::<Cache>() }.forget(communicator.0 as usize);
     // SAFETY: every value of such a keyval was made by `Box::into_raw`, and MPI calls this once for
     // each.
-    let value = unsafe { Box::from_raw(value.cast::<T>()) };
-    // A panic must not cross into MPI, and there is nobody to tell.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
+    unsafe { drop_box::<T>(value) };
     SUCCESS
 }
 
@@ -169,7 +179,7 @@ struct Entry {
     value: AtomicPtr<c_void>,
 }
 
-/// No handle is 0 or this in any MPI.
+/// No communicator's handle is 0 or this in any MPI. But a program may pass them.
 const FREE: usize = 0;
 const BUSY: usize = usize::MAX;
 
@@ -195,7 +205,9 @@ impl Cache {
     fn find(&self, handle: usize) -> Option<*mut c_void> {
         let mut entries = self.entries(handle);
         let found = entries.find(|entry| entry.handle.load(Ordering::Acquire) == handle)?;
-        Some(found.value.load(Ordering::Relaxed))
+        let value = found.value.load(Ordering::Relaxed);
+        // An entry that is free has none, whatever handle was looked for.
+        (!value.is_null()).then_some(value)
     }
 
     fn remember(&self, handle: usize, value: *mut c_void) {

@@ -98,22 +98,22 @@ impl Communicator {
     }
 
     fn share_of(self, words: &mut [u64], root: c_int) -> Result<(), Error> {
-        let count = c_int::try_from(size_of_val(words)).unwrap_or(c_int::MAX);
-        let byte = native().constants.byte;
-        // SAFETY: `words` is `count` bytes long.
-        check(unsafe {
-            (native().functions.PMPI_Bcast)(words.as_mut_ptr().cast(), count, byte, root, self.0)
-        })
+        // SAFETY: a slice.
+        unsafe { self.broadcast(words.as_mut_ptr().cast(), size_of_val(words), root) }
     }
 
     /// Everybody gets the bytes of `root`. Collective.
     pub fn share_bytes(self, bytes: &mut [u8], root: usize) -> Result<(), Error> {
-        let (count, root) = (int(bytes.len()), int(root));
-        let byte = native().constants.byte;
-        // SAFETY: `bytes` is `count` bytes long.
-        check(unsafe {
-            (native().functions.PMPI_Bcast)(bytes.as_mut_ptr().cast(), count, byte, root, self.0)
-        })
+        // SAFETY: a slice.
+        unsafe { self.broadcast(bytes.as_mut_ptr(), bytes.len(), int(root)) }
+    }
+
+    /// # Safety
+    /// `length` bytes at `start` may be read and written.
+    unsafe fn broadcast(self, start: *mut u8, length: usize, root: c_int) -> Result<(), Error> {
+        let (bcast, byte) = (native().functions.PMPI_Bcast, native().constants.byte);
+        // SAFETY: by this function's contract.
+        check(unsafe { bcast(start.cast(), int(length), byte, root, self.0) })
     }
 
     /// Everybody gets the elements of `root`. Collective.

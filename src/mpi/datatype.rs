@@ -5,9 +5,11 @@
 //! of the datatype, which goes when the datatype goes, before its handle can mean another.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 
 use super::attribute::{Keyval, OfDatatypes};
 use super::library::{NumberKind, native};
@@ -30,8 +32,8 @@ pub struct Datatype {
     /// Bytes of an element before its first byte of data, and behind its last.
     margins: (usize, usize),
     is_predefined: bool,
-    /// Of a derived datatype.
-    known: Known,
+    /// Of a derived datatype, what is remembered.
+    kept: Option<NonNull<Kept>>,
 }
 
 // SAFETY: a handle of the program's, which any thread may use; the rest are numbers.
@@ -45,39 +47,23 @@ impl PartialEq for Datatype {
     }
 }
 
-/// What is remembered of a derived datatype: one word, the value of its attribute. Setting it again
-/// does no harm, so threads need not agree on who does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Known(usize);
-
-impl Known {
-    const IS_SET: usize = 1;
-    const IS_COMMITTED: usize = 1 << 1;
-    const IS_DENSE: usize = 1 << 2;
-    /// Whether it was found out if elements are packed in the order of their bytes, and if so.
-    const HAS_ORDER: usize = 1 << 3;
-    const IS_IN_ORDER: usize = 1 << 4;
-    /// From here on, the size.
-    const SIZE: u32 = 5;
-
-    fn has(self, flag: usize) -> bool {
-        self.0 & flag != 0
-    }
-
-    fn with(self, flag: usize, is_set: bool) -> Known {
-        Known(if is_set { self.0 | flag } else { self.0 })
-    }
-
-    fn size(self) -> usize {
-        self.0 >> Known::SIZE
-    }
+/// What is remembered of a derived datatype: the value of its attribute.
+struct Kept {
+    datatype: Datatype,
+    /// Whether it was found to be committed.
+    is_committed: AtomicBool,
+    /// Whether its elements are packed in the order of their bytes, once that was tried.
+    is_in_order: OnceCell<bool>,
 }
 
-static KNOWN: Keyval<OfDatatypes> = Keyval::new();
+static KEPT: Keyval<OfDatatypes<Kept>> = Keyval::new();
+
+/// Held while an attribute is set, which is local: of two threads, one does it.
+static KEEPING: Mutex<()> = Mutex::new(());
 
 /// Gives up the keyval, when MPI is about to end.
 pub(super) fn forget_datatypes() {
-    KNOWN.free();
+    KEPT.free();
 }
 
 /// The predefined datatypes that were met. Each keeps its place for ever.
@@ -152,45 +138,40 @@ impl Datatype {
     /// What is known of `handle`. None for a datatype that MPI has to judge. Its size is the same
     /// on all processes, wherever the signature is; the rest is this process's own affair.
     pub fn of(handle: MPI_Datatype) -> Option<Datatype> {
+        match Datatype::predefined(handle) {
+            Some(datatype) => Some(*datatype),
+            None => is_usable(handle).then(|| Datatype::of_usable(handle))?,
+        }
+    }
+
+    /// A predefined one that was met before.
+    pub(super) fn predefined(handle: MPI_Datatype) -> Option<&'static Datatype> {
         for place in places(handle.0 as usize) {
             match place.handle.load(Ordering::Acquire) {
-                0 => break,
-                found if found == handle.0 as usize => {
-                    if let Some(datatype) = place.datatype.get() {
-                        return Some(*datatype);
-                    }
-                }
+                0 => return None,
+                found if found == handle.0 as usize => return place.datatype.get(),
                 _ => {}
             }
         }
-        is_usable(handle).then(|| Datatype::of_usable(handle))?
+        None
     }
 
     fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
-        let known = known_of(handle);
-        if known.has(Known::IS_DENSE) {
-            return Some(Datatype {
-                handle,
-                size: known.size(),
-                extent: known.size() as isize,
-                true_lower: 0,
-                true_extent: known.size(),
-                margins: (0, 0),
-                is_predefined: false,
-                known,
-            });
+        if let Some(kept) = kept_of(handle) {
+            // SAFETY: as in `kept`.
+            return Some(unsafe { kept.as_ref() }.datatype);
         }
-        let is_new = known == Known::default();
-        let mut datatype = Datatype::examined(handle, known)?;
-        if is_new {
-            datatype.remember();
+        let datatype = Datatype::examined(handle)?;
+        if datatype.is_predefined {
+            datatype.enter();
+            return Some(datatype);
         }
-        Some(datatype)
+        Some(datatype.remembered())
     }
 
     /// Asks MPI about a datatype, which need not be committed.
     #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
-    fn examined(handle: MPI_Datatype, known: Known) -> Option<Datatype> {
+    fn examined(handle: MPI_Datatype) -> Option<Datatype> {
         let functions = &native().functions;
         let mut size: MPI_Count = -1;
         // SAFETY: writes one integer.
@@ -225,26 +206,48 @@ impl Datatype {
             true_extent,
             margins: (margin(lower, true_lower), margin(true_upper, upper)),
             is_predefined: false,
-            known,
+            kept: None,
         };
-        if known == Known::default() {
-            // Every constructor takes a datatype, but for a struct of nothing, whose size is 0 (and
-            // Fortran's sized kinds, which are predefined).
-            let constructor = datatype.constructor().filter(|_| size > 0);
-            datatype.is_predefined = constructor.is_some_and(|made| made.datatypes == 0);
-        }
+        // Every constructor takes a datatype, but for a struct of nothing, whose size is 0 (and
+        // Fortran's sized kinds, which are predefined).
+        let constructor = datatype.constructor().filter(|_| size > 0);
+        datatype.is_predefined = constructor.is_some_and(|made| made.datatypes == 0);
         Some(datatype)
     }
 
-    /// Remembers what was found out.
-    fn remember(&mut self) {
-        if self.is_predefined {
-            self.enter();
-        } else if self.size >> (usize::BITS - Known::SIZE) == 0 {
-            let known = Known(self.size << Known::SIZE | self.known.0 | Known::IS_SET);
-            self.known = known.with(Known::IS_DENSE, self.is_dense());
-            self.set_known();
+    /// This derived datatype, remembered in an attribute of MPI's, unless MPI has no room for that.
+    fn remembered(mut self) -> Datatype {
+        let Some(keyval) = KEPT.get_or_create() else {
+            return self;
+        };
+        let _guard = KEEPING.lock();
+        if let Some(kept) = kept_of(self.handle) {
+            self.kept = Some(kept);
+            return self;
         }
+        let kept = Box::into_raw(Box::new(Kept {
+            datatype: self,
+            is_committed: AtomicBool::new(false),
+            is_in_order: OnceCell::new(),
+        }));
+        // SAFETY: a box's address, just made, which nobody else has yet.
+        unsafe { (*kept).datatype.kept = NonNull::new(kept) };
+        let set = native().functions.PMPI_Type_set_attr;
+        // SAFETY: a datatype that MPI knows; the value is a box with a `Kept`.
+        if check(unsafe { set(self.handle, keyval, kept.cast()) }).is_ok() {
+            self.kept = NonNull::new(kept);
+        } else {
+            // SAFETY: the attribute was not set, so nobody else has the box.
+            drop(unsafe { Box::from_raw(kept) });
+        }
+        self
+    }
+
+    /// What is remembered of it.
+    fn kept(&self) -> Option<&Kept> {
+        // SAFETY: MPI drops it with the datatype, which the program must not free during a call with
+        // it; and nothing of a call keeps it longer.
+        self.kept.map(|kept| unsafe { kept.as_ref() })
     }
 
     fn enter(&self) {
@@ -258,14 +261,6 @@ impl Datatype {
                 place.datatype.get_or_init(|| *self);
                 return;
             }
-        }
-    }
-
-    fn set_known(&self) {
-        if let Some(keyval) = KNOWN.get_or_create() {
-            let value = std::ptr::without_provenance_mut::<c_void>(self.known.0);
-            // SAFETY: a datatype that MPI knows; the value is a number, never read through.
-            unsafe { (native().functions.PMPI_Type_set_attr)(self.handle, keyval, value) };
         }
     }
 
@@ -333,17 +328,19 @@ impl Datatype {
     /// order of the signature. (An indexed type may visit a dense stretch in another order, and a
     /// process that describes the same signature otherwise would then see it permuted.) `bytes` is
     /// memory to try it in.
-    pub fn is_contiguous(&mut self, communicator: Communicator, bytes: &mut Vec<u8>) -> bool {
+    pub fn is_contiguous(&self, communicator: Communicator, bytes: &mut Vec<u8>) -> bool {
         if !self.is_dense() || self.is_predefined {
             return self.is_dense();
         }
-        if !self.known.has(Known::HAS_ORDER) {
-            let is_in_order = self.packs_in_order(communicator, bytes);
-            let known = self.known.with(Known::HAS_ORDER, true);
-            self.known = known.with(Known::IS_IN_ORDER, is_in_order);
-            self.set_known();
+        match self.kept().and_then(|kept| kept.is_in_order.get()) {
+            Some(is_in_order) => *is_in_order,
+            None => {
+                // No lock is held while MPI packs: two threads may find out the same.
+                let is_in_order = self.packs_in_order(communicator, bytes);
+                self.kept().map(|kept| kept.is_in_order.set(is_in_order));
+                is_in_order
+            }
         }
-        self.known.has(Known::IS_IN_ORDER)
     }
 
     /// Packs one element of bytes that know their position, and looks whether they moved. Of a
@@ -352,7 +349,7 @@ impl Datatype {
         const LARGEST: usize = 64 << 10;
         if self.size > LARGEST {
             let repeated = self.repeated();
-            return repeated.is_some_and(|mut inner| inner.0.is_contiguous(communicator, bytes));
+            return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator, bytes));
         }
         bytes.clear();
         bytes.resize(2 * self.size, 0);
@@ -451,15 +448,16 @@ impl Datatype {
             )
         };
         check(code).ok()?;
-        let inner = Repeated(Datatype::examined(inner, Known::default())?);
+        let inner = Repeated(Datatype::examined(inner)?);
         inner.0.is_dense().then_some(inner)
     }
 
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
     /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not
     /// look at the datatype of none). Errors are returned on `communicator`.
-    pub fn is_committed(&mut self, communicator: Communicator) -> bool {
-        if self.is_predefined || self.known.has(Known::IS_COMMITTED) {
+    pub fn is_committed(&self, communicator: Communicator) -> bool {
+        let is_known = |kept: &Kept| kept.is_committed.load(Ordering::Relaxed);
+        if self.is_predefined || self.kept().is_some_and(is_known) {
             return true;
         }
         let nobody = native().constants.proc_null.0;
@@ -476,9 +474,8 @@ impl Datatype {
                 communicator.handle(),
             )
         };
-        if code == SUCCESS && self.known != Known::default() {
-            self.known = self.known.with(Known::IS_COMMITTED, true);
-            self.set_known();
+        if let Some(kept) = self.kept().filter(|_| code == SUCCESS) {
+            kept.is_committed.store(true, Ordering::Relaxed);
         }
         code == SUCCESS
     }
@@ -494,6 +491,18 @@ impl Datatype {
         self.element(base.offset(self.lower().wrapping_neg()), index as isize)
     }
 
+    /// The address of the first of `count` elements in scratch that starts at `base`: the last one is
+    /// there where they follow each other downwards.
+    pub fn first_in(&self, base: Buffer, count: usize) -> Buffer {
+        let steps = if self.extent < 0 {
+            count.saturating_sub(1)
+        } else {
+            0
+        };
+        let last = self.element_in(base, 0);
+        last.offset((steps as isize).wrapping_mul(self.extent).wrapping_neg())
+    }
+
     /// Bytes to leave at the start of aligned scratch, so that by
     /// [`element_in`](Datatype::element_in) element 0 is at a multiple of `alignment`.
     pub fn shift(&self, alignment: usize) -> usize {
@@ -506,19 +515,13 @@ impl Datatype {
     }
 }
 
-fn known_of(handle: MPI_Datatype) -> Known {
-    let Some(keyval) = KNOWN.get() else {
-        return Known::default();
-    };
+/// What is remembered of a datatype that MPI knows.
+fn kept_of(handle: MPI_Datatype) -> Option<NonNull<Kept>> {
+    let keyval = KEPT.get()?;
     let (mut value, mut found): (*mut c_void, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: a datatype that MPI knows; writes a pointer and an integer.
     let code = unsafe {
         (native().functions.PMPI_Type_get_attr)(handle, keyval, (&raw mut value).cast(), &mut found)
     };
-    let is_set = code == SUCCESS && found != 0;
-    if is_set {
-        Known(value.addr())
-    } else {
-        Known::default()
-    }
+    NonNull::new(value.cast()).filter(|_| code == SUCCESS && found != 0)
 }

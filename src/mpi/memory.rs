@@ -176,7 +176,7 @@ impl Array {
     pub fn inside(region: Region, count: usize, datatype: Datatype) -> Array {
         assert!(datatype.span(count) <= region.length, "elements do not fit");
         Array {
-            first: datatype.element_in(region.start, 0),
+            first: datatype.first_in(region.start, count),
             count,
             datatype,
         }

@@ -21,7 +21,7 @@
 //! 2. sendblocks is not stored. What r sends to t is what t receives (Condition 2), which is entry
 //!    k of process (t - j) mod p in that same table.
 //! 3. Messages without data are skipped, as the paper asks for irregular problems.
-//! 4. Rounds are in closed form, see [`phases`](super::phases).
+//! 4. Rounds are in closed form, see [`Broadcast`](super::Broadcast).
 
 use std::sync::Arc;
 

@@ -31,8 +31,7 @@ impl Packing {
     /// Asks MPI, on `communicator`, where elements are not packed as they are. `packed` is memory
     /// to try it in.
     pub fn new(elements: Array, communicator: Communicator, packed: &mut Vec<u8>) -> Packing {
-        let mut datatype = *elements.datatype();
-        let is_contiguous = datatype.is_contiguous(communicator, packed);
+        let is_contiguous = elements.datatype().is_contiguous(communicator, packed);
         Packing {
             elements,
             bytes: elements.bytes().filter(|_| is_contiguous),
@@ -334,6 +333,9 @@ impl Bytes {
     /// # Errors
     /// MPI's.
     pub fn finish(&mut self) -> Result<(), Error> {
+        // An element that several boundaries cut is there several times.
+        self.lists.cut.sort_unstable();
+        self.lists.cut.dedup();
         for &(message, element) in &self.lists.cut {
             let Unpacked { start, end, to } = self.lists.unpacked[message];
             let bytes = start + element * to.size()..start + (element + 1) * to.size();
@@ -356,7 +358,8 @@ impl Bytes {
     }
 }
 
-impl Memory for Bytes {
+// SAFETY: the stretches are inside of regions, whose makers answer for them as long as the call.
+unsafe impl Memory for Bytes {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
         self.region(place, length).typed()
     }

@@ -114,7 +114,8 @@ impl Elements {
     }
 }
 
-impl Memory for Elements {
+// SAFETY: the stretches are inside of arrays, whose makers answer for them as long as the call.
+unsafe impl Memory for Elements {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
         self.array(place, length).typed()
     }

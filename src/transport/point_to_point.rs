@@ -14,7 +14,12 @@ use crate::mpi::{
 };
 
 /// What a unit is, and where places are.
-pub trait Memory {
+///
+/// # Safety
+/// What [`stretch`](Memory::stretch) returns may be read and written by MPI as long as the memory
+/// lives, wherever the engine names the place; and is not used otherwise while a transfer is
+/// outstanding.
+pub unsafe trait Memory {
     /// `length` units at `place`, as arguments for MPI. They are valid as long as the memory.
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype);
     /// Bytes of data in one unit.
@@ -195,7 +200,8 @@ impl<M: Memory> Transport for PointToPoint<M> {
             count = 0;
         }
         let bytes = count as usize * self.memory.unit();
-        if mode == SendMode::Standard && bytes <= BLOCKING_MAX {
+        // Of calls in progress at once, none may wait for another.
+        if self.waits && mode == SendMode::Standard && bytes <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
             // (Of successive broadcasts, their executors say why that holds for steps.) SAFETY:
@@ -209,8 +215,8 @@ impl<M: Memory> Transport for PointToPoint<M> {
             SendMode::Synchronous => functions.PMPI_Issend,
         };
         let request = &mut self.sends[slot];
-        // SAFETY: `count` units are at `start`, and by the contract of this trait they stay there
-        // until the send is finished.
+        // SAFETY: `count` units are at `start`, by the contract of `Memory`. The engine uses them for
+        // nothing else until the send is finished, and after an error the memory is never freed.
         check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
     }
 
@@ -223,8 +229,7 @@ impl<M: Memory> Transport for PointToPoint<M> {
     ) -> Result<(), Error> {
         let (start, count, unit) = self.memory.stretch(place, length);
         self.expected[slot] = count;
-        // SAFETY: `count` units fit at `start`, and by the contract of this trait nobody else uses
-        // them until the receive is finished.
+        // SAFETY: as in `start_send`.
         check(unsafe {
             (self.native.functions.PMPI_Irecv)(
                 start.as_ptr(),

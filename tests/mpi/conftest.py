@@ -17,9 +17,9 @@ def pytest_addoption(parser):
 
 
 # Numbers of processes without --all. (The simulator has all plans on every number up to 200 and more.)
-FEW = {1, 2, 3, 5, 8, 11}
+FEW = {1, 2, 3, 4, 5, 8, 11}
 # The same beside another MPI.
-FEWEST = {1, 2, 3, 5}
+FEWEST = {1, 2, 3, 4, 5}
 
 
 def pytest_configure(config):

@@ -242,6 +242,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
     no_handles(dup);
     EXPECT_ERROR(MPI_Bcast(&handled, 1, MPI_INT, 0, no_communicator));
+    EXPECT_ERROR(MPI_Bcast(&handled, 1, MPI_INT, 0, MPI_COMM_NULL));
     check_digest(&handled, sizeof handled);
     MPI_Errhandler_free(&own);
     MPI_Comm_free(&dup);

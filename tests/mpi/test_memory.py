@@ -63,7 +63,7 @@ def valgrind(directory, *command):
     ]
 
 
-@pytest.mark.parametrize("program", ["sequence", pytest.param("attributes", marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("program", ["sequence", pytest.param("attributes", marks=pytest.mark.any_mpi)])
 def test_valgrind(mpi, report, tmp_path, program):
     assert shutil.which("valgrind"), "valgrind is not installed; scripts/setup installs it"
     calls = CALLS if program == "sequence" else []

@@ -40,7 +40,7 @@ pub fn successive_bcast(
 ) -> Result<c_int, Stop> {
     state.intra()?;
     let (steps, elements) = (count(call.steps.into())?, count(call.count.into())?);
-    let mut datatype = valid(Datatype::of(call.datatype))?;
+    let datatype = valid(Datatype::of(call.datatype))?;
     let bytes = product(elements, datatype.size())?;
     let all = bytes.saturating_mul(steps) as u64;
     work.bytes = all;
