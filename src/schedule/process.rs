@@ -4,7 +4,7 @@
 //! for k = q-1, ..., 0, where r is the r'-th process of a level-k segment of e:    (descent.rs)
 //!     recvblock[k] = the segment's head  if r' >= skip[k]  else  k
 //!     sendblock[k] = the segment's head  if r' <  skip[k]  else  k
-//!     unless sender and receiver are on either side of a segment's edge:
+//!     where sender and receiver are on either side of a segment's edge:
 //!         recvblock[k] is settled when the earlier rounds are known, k = 0, ..., q-1
 //!         sendblock[k] is the receiver's recvblock[k] (the paper's violation)
 //!     go down to the half that holds r
