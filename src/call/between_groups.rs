@@ -13,7 +13,7 @@ use crate::mpi::{Array, Arrays, Region};
 use crate::plan::{Division, Stream};
 use crate::pool::{Lease, Need};
 use crate::report::Work;
-use crate::select::{Facts, Operation};
+use crate::select::{Algorithm, Facts, Operation};
 use crate::stage::{Groups, Stages, consecutive};
 use crate::team::{Graph, Ranks, Team};
 use crate::transport::Packing;
@@ -107,11 +107,12 @@ impl AllgatherBetween {
 
     pub(super) fn run(
         self,
+        algorithm: Algorithm,
         state: &State,
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
-        let segment = usize::try_from(state.settings().segment).unwrap_or(usize::MAX);
+        let segment = algorithm.segment();
         let streams = self.streams(service, segment)?;
         let bytes = streams[0].length().max(streams[1].length());
         let largest = streams[0].longest_block().max(streams[1].longest_block());

@@ -135,7 +135,7 @@ impl Problem {
             Problem::Passage(problem) => problem.run(service),
             Problem::Combination(problem) => problem.run(algorithm, service),
             Problem::BroadcastBetween(problem) => problem.run(state, service, work),
-            Problem::AllgatherBetween(problem) => problem.run(state, service, work),
+            Problem::AllgatherBetween(problem) => problem.run(algorithm, state, service, work),
         }
     }
 }
@@ -175,6 +175,15 @@ impl<M: Memory> Running<M> {
     fn advance(&mut self) -> Result<Progress, Error> {
         self.call.advance()
     }
+
+    /// The memory of a call whose stages are done, how it ran, and whether all messages were as
+    /// long as expected.
+    fn end(self, service: &mut Service) -> (M, Done, Result<(), Mismatch>) {
+        let (stages, engine, transport) = self.call.finish();
+        service.spare.keep(stages, engine);
+        let lengths = transport.check_lengths();
+        (transport.memory, self.done, lengths)
+    }
 }
 
 /// A memory that holds a call's allocation.
@@ -210,17 +219,6 @@ impl Owner for Elements {
         let (allocation, packed) = self.into_parts();
         service.spare.keep_packed(packed);
         allocation
-    }
-}
-
-impl<M: Memory> Running<M> {
-    /// The memory of a call whose stages are done, how it ran, and whether all messages were as
-    /// long as expected.
-    fn end(self, service: &mut Service) -> (M, Done, Result<(), Mismatch>) {
-        let (stages, engine, transport) = self.call.finish();
-        service.spare.keep(stages, engine);
-        let lengths = transport.check_lengths();
-        (transport.memory, self.done, lengths)
     }
 }
 

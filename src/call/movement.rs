@@ -204,12 +204,7 @@ impl AllToAll {
         let length = self.receive.of(0).size();
         let mut stages = service.spare.stages();
         stages.all_to_all(&service.team, length);
-        let scratch = scratch_units(&stages, service.pacing);
-        let bytes = length * p;
-        let need = Need::always(scratch.saturating_add(bytes));
-        let lease = service.pool.lease(&service.private, need)?;
-        let mut memory = service.bytes(lease.memory, scratch, bytes);
-        memory.add_staged(bytes);
+        let (mut memory, slot) = staged(service, &stages, length * p)?;
         // Message e is for process place + e, and in the end from process place - e.
         for message in 0..p {
             let range = message * length..(message + 1) * length;
@@ -217,7 +212,7 @@ impl AllToAll {
             memory.pack_now(range.clone(), &from.of(self.send.of(receiver)))?;
             memory.unpack_at_end(range, to.of(self.receive.of(sender)));
         }
-        run(service, stages, lease.slot, memory)
+        run(service, stages, slot, memory)
     }
 }
 
@@ -245,12 +240,7 @@ impl Passage {
         } else {
             stages.scatter(&service.team, root, length);
         }
-        let scratch = scratch_units(&stages, service.pacing);
-        let bytes = length * p;
-        let need = Need::always(scratch.saturating_add(bytes));
-        let lease = service.pool.lease(&service.private, need)?;
-        let mut memory = service.bytes(lease.memory, scratch, bytes);
-        memory.add_staged(bytes);
+        let (mut memory, slot) = staged(service, &stages, length * p)?;
         let range = |rank: usize| {
             let start = stages.as_slice()[0].view.messages[rank].result;
             start..start + length
@@ -274,6 +264,16 @@ impl Passage {
                 }
             }
         }
-        run(service, stages, lease.slot, memory)
+        run(service, stages, slot, memory)
     }
+}
+
+/// Memory on lease for a call of `stages` whose result, `length` bytes, is staged on all processes.
+fn staged(service: &mut Service, stages: &Stages, length: usize) -> Result<(Bytes, usize), Stop> {
+    let scratch = scratch_units(stages, service.pacing);
+    let need = Need::always(scratch.saturating_add(length));
+    let lease = service.pool.lease(&service.private, need)?;
+    let mut memory = service.bytes(lease.memory, scratch, length);
+    memory.add_staged(length);
+    Ok((memory, lease.slot))
 }

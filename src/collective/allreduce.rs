@@ -1,6 +1,6 @@
 //! MPI_Allreduce.
 
-use super::{combinable, is_in_place, operator, product, somewhere, valid};
+use super::{combinable, is_in_place, operator, somewhere, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, MPI_Op, Operands};
@@ -18,17 +18,7 @@ pub struct Allreduce {
 impl Collective for Allreduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
-        let count = valid(self.operands.counts().sum())?;
-        let bytes = product(count, valid(self.operands.unit())?)?;
-        work.bytes = bytes as u64;
-        state.pass_small(Operation::Allreduce, bytes)?;
-        Ok(Facts {
-            bytes: bytes as u64,
-            largest: bytes as u64,
-            units: count as u64,
-            order: operator(self.op, &self.operands)?.1,
-            ..Facts::new(Operation::Allreduce, state.size())
-        })
+        whole_operand(Operation::Allreduce, &self.operands, self.op, state, work)
     }
 
     fn problem(&self, _state: &State) -> Result<Problem, Stop> {

@@ -35,7 +35,7 @@ use crate::mpi::{
     Alias, Array, Arrays, Communicator, Counts, MPI_Op, Operands, Operator, PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
-use crate::select::{Operation, Order, Reason};
+use crate::select::{Facts, Operation, Order, Reason};
 
 /// Set while the program has switched circulant off.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
@@ -223,4 +223,25 @@ pub fn operator(handle: MPI_Op, operands: &Operands) -> Result<(Operator, Order)
         Order::Commutative
     };
     Ok((operator, order))
+}
+
+/// What is known of a reduction whose result is as long as each process's operand.
+fn whole_operand(
+    operation: Operation,
+    operands: &Operands,
+    op: MPI_Op,
+    state: &State,
+    work: &mut Work,
+) -> Result<Facts, Stop> {
+    let count = valid(operands.counts().sum())?;
+    let bytes = product(count, valid(operands.unit())?)?;
+    work.bytes = bytes as u64;
+    state.pass_small(operation, bytes)?;
+    Ok(Facts {
+        bytes: bytes as u64,
+        largest: bytes as u64,
+        units: count as u64,
+        order: operator(op, operands)?.1,
+        ..Facts::new(operation, state.size())
+    })
 }

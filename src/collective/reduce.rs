@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{combinable, is_in_place, operator, product, somewhere, valid};
+use super::{combinable, is_in_place, operator, somewhere, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, MPI_Op, Operands};
@@ -23,17 +23,7 @@ impl Collective for Reduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
         state.root(self.root)?;
-        let count = valid(self.operands.counts().sum())?;
-        let bytes = product(count, valid(self.operands.unit())?)?;
-        work.bytes = bytes as u64;
-        state.pass_small(Operation::Reduce, bytes)?;
-        Ok(Facts {
-            bytes: bytes as u64,
-            largest: bytes as u64,
-            units: count as u64,
-            order: operator(self.op, &self.operands)?.1,
-            ..Facts::new(Operation::Reduce, state.size())
-        })
+        whole_operand(Operation::Reduce, &self.operands, self.op, state, work)
     }
 
     /// MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.

@@ -169,7 +169,8 @@ impl Service {
     /// # Errors
     /// That.
     pub fn check_operator(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
-        if !operator.is_predefined() || self.accepts(operator, datatype) {
+        let is_own = operator.is_predefined();
+        if !is_own || datatype.is_predefined() && self.accepts(operator, datatype) {
             Ok(())
         } else {
             Err(Stop::Native(Reason::Arguments))

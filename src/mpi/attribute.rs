@@ -67,7 +67,7 @@ impl<T> Keyval<OfDatatypes<T>> {
             // SAFETY: both callbacks are functions of the types that MPI calls.
             unsafe {
                 (native().functions.PMPI_Type_create_keyval)(
-                    Some(copy_nothing_of_datatype),
+                    Some(copy_nothing::<MPI_Datatype>),
                     Some(drop_value_of_datatype::<T>),
                     keyval,
                     std::ptr::null_mut(),
@@ -85,8 +85,9 @@ impl<T> Keyval<OfDatatypes<T>> {
     }
 }
 
-unsafe extern "C" fn copy_nothing_of_datatype(
-    _datatype: MPI_Datatype,
+/// Of a communicator or a datatype, by its handle.
+unsafe extern "C" fn copy_nothing<Handle>(
+    _handle: Handle,
     _keyval: c_int,
     _extra: *mut c_void,
     _value: *mut c_void,
@@ -129,26 +130,13 @@ impl<T> Holding<T> {
         // SAFETY: both callbacks are functions of the types that MPI calls.
         unsafe {
             (native().functions.PMPI_Comm_create_keyval)(
-                Some(copy_nothing),
+                Some(copy_nothing::<MPI_Comm>),
                 Some(drop_value::<T>),
                 keyval,
                 extra,
             )
         }
     }
-}
-
-unsafe extern "C" fn copy_nothing(
-    _communicator: MPI_Comm,
-    _keyval: c_int,
-    _extra: *mut c_void,
-    _value: *mut c_void,
-    _copy: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: MPI passes the address of an integer.
-    unsafe { *flag = 0 };
-    SUCCESS
 }
 
 unsafe extern "C" fn drop_value<T>(
@@ -163,6 +151,14 @@ unsafe extern "C" fn drop_value<T>(
     // each.
     unsafe { drop_box::<T>(value) };
     SUCCESS
+}
+
+/// The `most` places of a table where what belongs to a handle may be: those of other handles may come
+/// first. The length of the table is a power of two.
+pub(super) fn nearby<T>(table: &[T], handle: usize, most: usize) -> impl Iterator<Item = &T> {
+    let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
+    let first = mixed >> (usize::BITS - table.len().trailing_zeros());
+    (0..most).map(move |next| &table[(first + next) % table.len()])
 }
 
 /// The values of some communicators, by their handles: so that a call need not ask MPI.
@@ -197,9 +193,7 @@ impl Cache {
 
     /// The entries that a handle may be in.
     fn entries(&self, handle: usize) -> impl Iterator<Item = &Entry> {
-        let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
-        let first = mixed >> (usize::BITS - 8);
-        (0..4).map(move |next| &self.0[(first + next) % self.0.len()])
+        nearby(&self.0, handle, 4)
     }
 
     fn find(&self, handle: usize) -> Option<*mut c_void> {

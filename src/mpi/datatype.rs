@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::attribute::{Keyval, OfDatatypes};
+use super::attribute::{Keyval, OfDatatypes, nearby};
 use super::library::{NumberKind, native};
 use super::probe::probe;
 use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
@@ -36,7 +36,8 @@ pub struct Datatype {
     kept: Option<NonNull<Kept>>,
 }
 
-// SAFETY: a handle of the program's, which any thread may use; the rest are numbers.
+// SAFETY: a handle of the program's, which any thread may use, numbers, and what is remembered, which
+// is shared as a reference to it would be.
 unsafe impl Send for Datatype {}
 // SAFETY: as above.
 unsafe impl Sync for Datatype {}
@@ -68,6 +69,8 @@ pub(super) fn forget_datatypes() {
 
 /// The predefined datatypes that were met. Each keeps its place for ever.
 static PREDEFINED: [Place; 128] = [const { Place::new() }; 128];
+/// In how many places one may be.
+const TRIES: usize = 8;
 
 struct Place {
     /// The handle; 0 while the place is free.
@@ -82,13 +85,6 @@ impl Place {
             datatype: OnceCell::new(),
         }
     }
-}
-
-/// Places to look at for a handle: those of other handles may come first.
-fn places(handle: usize) -> impl Iterator<Item = &'static Place> {
-    let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
-    let first = mixed >> (usize::BITS - 7);
-    (0..8).map(move |next| &PREDEFINED[(first + next) % PREDEFINED.len()])
 }
 
 /// What a datatype's constructor is asked for: with large counts where the MPI has them, since the
@@ -146,7 +142,7 @@ impl Datatype {
 
     /// A predefined one that was met before.
     pub(super) fn predefined(handle: MPI_Datatype) -> Option<&'static Datatype> {
-        for place in places(handle.0 as usize) {
+        for place in nearby(&PREDEFINED, handle.0 as usize, TRIES) {
             match place.handle.load(Ordering::Acquire) {
                 0 => return None,
                 found if found == handle.0 as usize => return place.datatype.get(),
@@ -159,7 +155,11 @@ impl Datatype {
     fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
         if let Some(kept) = kept_of(handle) {
             // SAFETY: as in `kept`.
-            return Some(unsafe { kept.as_ref() }.datatype);
+            let datatype = unsafe { kept.as_ref() }.datatype;
+            return Some(Datatype {
+                kept: Some(kept),
+                ..datatype
+            });
         }
         let datatype = Datatype::examined(handle)?;
         if datatype.is_predefined {
@@ -216,31 +216,30 @@ impl Datatype {
     }
 
     /// This derived datatype, remembered in an attribute of MPI's, unless MPI has no room for that.
-    fn remembered(mut self) -> Datatype {
+    fn remembered(self) -> Datatype {
         let Some(keyval) = KEPT.get_or_create() else {
             return self;
         };
         let _guard = KEEPING.lock();
-        if let Some(kept) = kept_of(self.handle) {
-            self.kept = Some(kept);
-            return self;
-        }
+        let kept = kept_of(self.handle).or_else(|| self.keep(keyval));
+        Datatype { kept, ..self }
+    }
+
+    /// Sets the attribute, which no other thread does now.
+    fn keep(self, keyval: c_int) -> Option<NonNull<Kept>> {
         let kept = Box::into_raw(Box::new(Kept {
             datatype: self,
             is_committed: AtomicBool::new(false),
             is_in_order: OnceCell::new(),
         }));
-        // SAFETY: a box's address, just made, which nobody else has yet.
-        unsafe { (*kept).datatype.kept = NonNull::new(kept) };
         let set = native().functions.PMPI_Type_set_attr;
         // SAFETY: a datatype that MPI knows; the value is a box with a `Kept`.
         if check(unsafe { set(self.handle, keyval, kept.cast()) }).is_ok() {
-            self.kept = NonNull::new(kept);
-        } else {
-            // SAFETY: the attribute was not set, so nobody else has the box.
-            drop(unsafe { Box::from_raw(kept) });
+            return NonNull::new(kept);
         }
-        self
+        // SAFETY: the attribute was not set, so nobody else has the box.
+        drop(unsafe { Box::from_raw(kept) });
+        None
     }
 
     /// What is remembered of it.
@@ -252,7 +251,7 @@ impl Datatype {
 
     fn enter(&self) {
         let handle = self.handle.0 as usize;
-        for place in places(handle) {
+        for place in nearby(&PREDEFINED, handle, TRIES) {
             let free =
                 place
                     .handle

@@ -185,6 +185,13 @@ pub struct Part {
     step: usize,
 }
 
+impl Part {
+    /// Its steps, of `segment` units.
+    fn steps(&self, segment: usize) -> usize {
+        self.length.div_ceil(segment)
+    }
+}
+
 /// The parts of both streams, in rounds: what all processes have in common. Message m of the
 /// exchange is part m.
 #[derive(Clone, Debug, Default)]
@@ -230,13 +237,9 @@ impl Parts {
         message >= self.of_first
     }
 
-    fn steps_of(&self, part: &Part) -> usize {
-        part.length.div_ceil(self.segment)
-    }
-
     fn lay_out_steps(&mut self) {
         for part in &self.parts {
-            let steps = part.length.div_ceil(self.segment);
+            let steps = part.steps(self.segment);
             if self.rounds.len() <= part.step {
                 self.rounds.resize(part.step + 1, 0);
             }
@@ -348,7 +351,7 @@ impl Exchange {
         let begun = parts.partition_point(|&index| self.parts.parts[index].step <= round);
         let message = parts[begun.checked_sub(1)?];
         let part = &self.parts.parts[message];
-        let (index, of) = (round - part.step, self.parts.steps_of(part));
+        let (index, of) = (round - part.step, part.steps(self.parts.segment));
         (index < of).then_some(Block { message, index, of })
     }
 
