@@ -11,7 +11,6 @@
 //! | `collective` | one file per MPI operation: from arguments to facts and problem | yes | no |
 //! | `call` | a call in progress: prepare, advance, finish | yes | no |
 //! | `communicator` | what is kept for a communicator, behind a keyval attribute | yes | no |
-//! | [`simulate`] | p ranks in memory, for checks and counts | no | forbidden |
 //! | [`engine`] | runs the stages of a call over a transport | no | forbidden |
 //! | [`stage`] | algorithms: lists of plans, each on a team and a view of the data | no | forbidden |
 //! | [`team`] | lists of ranks, and what is computed once for their number | no | forbidden |
@@ -33,7 +32,6 @@ pub mod pool;
 pub mod report;
 pub mod schedule;
 pub mod select;
-pub mod simulate;
 pub mod stage;
 pub mod team;
 pub mod transport;

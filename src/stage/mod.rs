@@ -160,13 +160,6 @@ impl Stages {
         stage.plan = plan(&stage.view).into();
     }
 
-    /// Puts another plan in the place of that of stage `index`.
-    #[cfg(test)]
-    pub fn replace_plan(&mut self, index: usize, other: impl FnOnce(AnyPlan) -> AnyPlan) {
-        let plan = &mut self.stages[index].plan;
-        *plan = other(std::mem::replace(plan, AnyPlan::Nothing));
-    }
-
     /// The stages, in order.
     pub fn as_slice(&self) -> &[Stage] {
         &self.stages[..self.used]

@@ -1,10 +1,10 @@
 //! What the engine runs a plan over: messages between ranks, and memory by name.
 //!
 //! The engine never sees a pointer. It names memory as a [`Place`], and the transport knows where
-//! that is. So the engine is safe code, and runs over MPI and over the [simulator](crate::simulate)
-//! alike. Lengths and offsets are in *units*: bytes of packed data where blocks are stored,
-//! elements of the user's datatype where they are combined (a reduction may be cut only between
-//! elements).
+//! that is. So the engine is safe code, and runs over MPI and over the simulator of the tests
+//! (`tests/simulate/simulator/`) alike. Lengths and offsets are in *units*: bytes of packed data
+//! where blocks are stored, elements of the user's datatype where they are combined (a reduction
+//! may be cut only between elements).
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -11,7 +11,7 @@
 //! | `stores` | memory for operands, by number; Algorithm 0 |
 //! | `merge` | the merge of two sorted sequences of numbers |
 //!
-//! `tests/simulate/growing.rs` runs it on p ranks in memory.
+//! `tests/simulate/simulator/growing.rs` runs it on p ranks in memory.
 
 pub mod growth;
 pub mod merge;

@@ -10,7 +10,7 @@
 //! | `turns` | the executor, for both ways |
 //! | `faults` | errors of callbacks |
 //!
-//! `tests/simulate/successive.rs` runs it on p ranks in memory, with a clock.
+//! `tests/simulate/simulator/successive.rs` runs it on p ranks in memory, with a clock.
 
 pub mod faults;
 pub mod flow;

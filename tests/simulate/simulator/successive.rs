@@ -21,8 +21,10 @@ use circulant::extensions::successive::faults::{Faults, Header};
 use circulant::extensions::successive::flow::{Flow, Way};
 use circulant::extensions::successive::turns::{Steps, Successive};
 use circulant::plan::Succession;
-use circulant::simulate::{Failure, NOTHING, contribution};
 use circulant::transport::{Place, Progress, SendMode, Transport};
+
+use super::call::NOTHING;
+use super::{Failure, contribution};
 
 /// Successive broadcasts to simulate.
 #[derive(Clone, Debug)]

@@ -12,8 +12,9 @@ use circulant::extensions::growing::stores::{
     Limit, Outcome, Places, STORES, Stores, Stretch, Target, pairwise,
 };
 use circulant::schedule::Skips;
-use circulant::simulate::Failure;
 use circulant::transport::Progress;
+
+use super::Failure;
 
 /// Which of the paper's algorithms is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use super::network::{Network, Route, Ticket};
 use super::{Counts, Failure};
-use crate::engine::{Call, Engine, Pacing, scratch_units};
-use crate::stage::Stages;
-use crate::transport::{Place, Progress, SendMode, Space, Transport};
+use circulant::engine::{Call, Engine, Pacing, scratch_units};
+use circulant::stage::Stages;
+use circulant::transport::{Place, Progress, SendMode, Space, Transport};
 
 /// Marks memory that nothing has been stored in.
 pub const NOTHING: u64 = 0xDEAD_BEEF_DEAD_BEEF;

@@ -3,14 +3,11 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
-#[path = "simulate/growing.rs"]
-mod simulate;
-
 use std::collections::BTreeSet;
 
 use circulant::extensions::growing::{Limit, Places, Rules};
 
-use simulate::{Grown, Pattern, simulate_growing, simulate_pairwise};
+use crate::simulator::growing::{Grown, Pattern, simulate_growing, simulate_pairwise};
 
 const PATTERNS: [Pattern; 2] = [Pattern::Dissemination, Pattern::Circulant];
 

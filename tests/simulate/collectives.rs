@@ -2,12 +2,13 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
-use circulant::engine::{Pacing, Synchronous};
 use std::sync::Arc;
 
+use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::{Doubling, Plan, Reversed, Round, Segments};
 use circulant::schedule::{Rule, Sequence};
-use circulant::simulate::{Collective, Counts, Problem, simulate};
+
+use crate::simulator::{Collective, Counts, Problem, simulate};
 
 const PACING: Pacing = Pacing {
     window: 1,

@@ -7,22 +7,33 @@
 //! garbage. A receive that is never matched is a deadlock, which is reported. So a block that is
 //! overwritten too early, a round that runs ahead of its data and a block that is counted twice all
 //! show as wrong results.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `mod` | one call of any collective; counts, and failures of all simulators |
+//! | `between_groups` | one allgather between two groups |
+//! | `call` | calls on one communicator, several at once: memory and the transport |
+//! | `network` | their messages, from sender to receiver |
+//! | `defects` | plans with a defect, which have to be found |
+//! | `growing` | another simulator, of reductions whose operand grows |
+//! | `successive` | another simulator, of successive broadcasts, with a clock |
 
-#![forbid(unsafe_code)]
-
+mod between_groups;
 mod call;
-mod intergroup;
+mod defects;
+pub mod growing;
 mod network;
+pub mod successive;
 
-pub use call::{Conditions, Executed, Memory, NOTHING, Operator, execute, in_order, sum};
-pub use intergroup::{Intergroup, simulate_intergroup};
+pub use between_groups::{Intergroup, simulate_intergroup};
+pub use call::{Conditions, Memory, Operator, execute, in_order, sum};
 
 use std::sync::Arc;
 
-use crate::engine::Pacing;
-use crate::schedule::Rule;
-use crate::stage::{Stages, consecutive};
-use crate::team::{Graph, Ranks, Team};
+use circulant::engine::Pacing;
+use circulant::schedule::Rule;
+use circulant::stage::{Stages, consecutive};
+use circulant::team::{Graph, Ranks, Team};
 
 /// Which collective is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -371,108 +382,5 @@ impl Problem {
             }
         }
         Ok(())
-    }
-}
-
-/// A check that cannot fail is none: plans with a defect, and what is found.
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::Synchronous;
-    use crate::plan::{AnyPlan, Plan, Round, Shape};
-
-    #[derive(Clone, Copy, PartialEq)]
-    enum Defect {
-        None,
-        /// Sends nothing.
-        Mute,
-        /// Sends another block than it should.
-        Mistaken,
-        /// Cuts the message into fewer blocks.
-        Coarse,
-        /// Is in a call of its own.
-        Alone,
-    }
-
-    /// A plan with a defect.
-    struct Defective(Box<dyn Plan>, Defect);
-
-    impl Plan for Defective {
-        fn shape(&self) -> Shape {
-            self.0.shape()
-        }
-
-        fn fill(&self, index: usize, round: &mut Round) {
-            self.0.fill(index, round);
-            match self.1 {
-                Defect::None | Defect::Coarse | Defect::Alone => (),
-                Defect::Mute => round.sends.clear(),
-                Defect::Mistaken => {
-                    for outgoing in &mut round.sends {
-                        outgoing.block.index = (outgoing.block.index + 1) % outgoing.block.of;
-                    }
-                }
-            }
-        }
-
-        fn width(&self, index: usize) -> usize {
-            self.0.width(index)
-        }
-    }
-
-    /// A broadcast in which process 0, the root, has a defect.
-    fn outcome(defect: Defect) -> Result<Vec<Counts>, Failure> {
-        let problem = Problem {
-            collective: Collective::Broadcast { root: 0 },
-            processes: 5,
-            blocks: 3,
-            lengths: vec![9],
-            segment: None,
-            in_place: false,
-            pacing: Pacing {
-                window: 4,
-                sends: 2,
-                synchronous: Synchronous::Unpaced,
-            },
-        };
-        let mut calls = vec![Vec::new(), Vec::new()];
-        for rank in 0..5 {
-            let defect = if rank == 0 { defect } else { Defect::None };
-            let problem = Problem {
-                blocks: if defect == Defect::Coarse { 2 } else { 3 },
-                ..problem.clone()
-            };
-            let mut stages = problem.stages(&Team::whole(5, rank, Rule::default()));
-            stages.replace_plan(0, |plan| {
-                AnyPlan::Other(Box::new(Defective(Box::new(plan), defect)))
-            });
-            let is_alone = defect == Defect::Alone;
-            calls[usize::from(is_alone)].push(stages);
-            calls[usize::from(!is_alone)].push(Stages::default());
-        }
-        let memories = (0..5).map(|rank| problem.memory(rank));
-        let conditions = Conditions {
-            pacing: problem.pacing,
-            operator: sum,
-            seed: None,
-        };
-        let executed = execute(memories.collect(), calls, conditions)?;
-        for (rank, memory) in executed.memories.iter().enumerate() {
-            problem.check(rank, memory)?;
-        }
-        Ok(executed.counts)
-    }
-
-    #[test]
-    fn defects_are_found() {
-        assert!(outcome(Defect::None).is_ok());
-        for mute in [Defect::Mute, Defect::Alone] {
-            let deadlock = matches!(outcome(mute), Err(Failure::Deadlock { .. }));
-            assert!(deadlock, "{:?}", outcome(mute));
-        }
-        let wrong = matches!(outcome(Defect::Mistaken), Err(Failure::Wrong { .. }));
-        assert!(wrong, "{:?}", outcome(Defect::Mistaken));
-        let length = matches!(outcome(Defect::Coarse), Err(Failure::Length { .. }));
-        assert!(length, "{:?}", outcome(Defect::Coarse));
     }
 }

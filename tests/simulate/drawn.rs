@@ -1,7 +1,7 @@
 //! Calls that nobody thought of: teams, plans, stages, lengths, pacing and delivery are drawn, and
 //! the engine's results are compared with a serial computation of what each stage is for.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release ... --test drawn` draws more.
+//! `PROPTEST_CASES=100000 cargo test --release ... --test simulate drawn` draws more.
 
 #![allow(clippy::unwrap_used)] // Values that are said, as was looked at before.
 
@@ -14,12 +14,13 @@ use proptest::sample::Index;
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;
 use circulant::schedule::Rule;
-use circulant::simulate::{
+use circulant::stage::{Span, Stages, even};
+use circulant::team::{Graph, Ranks, Team};
+
+use crate::simulator::{
     Conditions, Intergroup, Memory, Operator, contribution, execute, in_order, simulate_intergroup,
     sum,
 };
-use circulant::stage::{Span, Stages, even};
-use circulant::team::{Graph, Ranks, Team};
 
 /// What a stage is for.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;
 use circulant::schedule::Rule;
-use circulant::simulate::{Counts, Intergroup, simulate_intergroup};
+
+use crate::simulator::{Counts, Intergroup, simulate_intergroup};
 
 const PACING: Pacing = Pacing {
     window: 4,

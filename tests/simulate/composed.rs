@@ -5,9 +5,10 @@ use std::sync::Arc;
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::block_range;
 use circulant::schedule::Rule;
-use circulant::simulate::{Conditions, Memory, contribution, execute, sum};
 use circulant::stage::{Stages, even};
 use circulant::team::{Graph, Nodes, Ranks, Team};
+
+use crate::simulator::{Conditions, Memory, contribution, execute, sum};
 
 /// `length` units of process `rank`: reduce-scatter on its node, allreduce on its lane, allgather
 /// on its node.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{Conditions, Counts, Failure, Memory, contribution, execute, sum};
-use crate::engine::Pacing;
-use crate::plan::{Division, Stream};
-use crate::schedule::Rule;
-use crate::stage::{Groups, Stages};
-use crate::team::{Graph, Ranks, Team};
+use circulant::engine::Pacing;
+use circulant::plan::{Division, Stream};
+use circulant::schedule::Rule;
+use circulant::stage::{Groups, Stages};
+use circulant::team::{Graph, Ranks, Team};
 
 /// A problem of two groups.
 #[derive(Clone, Debug)]

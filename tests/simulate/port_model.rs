@@ -3,16 +3,13 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
-#[path = "simulate/successive.rs"]
-mod simulate;
-
 use std::collections::HashSet;
 
 use circulant::extensions::successive::{Flow, Relay, Way};
 use circulant::plan::Succession;
 use circulant::transport::SendMode;
 
-use simulate::{Broken, Outcome, SuccessiveProblem, simulate_successive};
+use crate::simulator::successive::{Broken, Outcome, SuccessiveProblem, simulate_successive};
 
 const fn trees(ahead: usize) -> Flow {
     Flow {
