@@ -62,9 +62,15 @@ macro_rules! intercept {
     )*};
 }
 
+/// A name, for the dynamic linker. Constant, or every call would look for its end.
 macro_rules! name {
     ($name:ident) => {
-        CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()).unwrap_or(c"")
+        const {
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name with a NUL in it"),
+            }
+        }
     };
 }
 
