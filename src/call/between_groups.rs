@@ -113,7 +113,7 @@ impl AllgatherBetween {
         work: &mut Work,
     ) -> Result<Done, Stop> {
         let segment = algorithm.segment();
-        let streams = self.streams(service, segment)?;
+        let streams = self.streams(service, algorithm)?;
         let bytes = streams[0].length().max(streams[1].length());
         let largest = streams[0].longest_block().max(streams[1].longest_block());
         work.bytes = bytes as u64;
@@ -188,13 +188,17 @@ impl AllgatherBetween {
     }
 
     /// The streams of both groups. Collective for MPI_Allgatherv.
-    fn streams(&self, service: &mut Service, segment: usize) -> Result<[Stream; 2], Stop> {
+    fn streams(&self, service: &mut Service, algorithm: Algorithm) -> Result<[Stream; 2], Stop> {
         let (groups, sizes) = (&self.groups, self.groups.sizes);
         let own = self.send.map_or(0, |send| send.size());
         let block = |rank| self.receive.map_or(0, |receive| receive.of(rank).size());
         if self.are_equal {
-            let longest = own.max(block(0));
-            let division = Division::of_equal_blocks(longest, segment);
+            let division = match algorithm {
+                Algorithm::Exchange {
+                    by_blocks: true, ..
+                } => Division::ByBlocks,
+                _ => Division::Evenly,
+            };
             return Ok([0, 1].map(|group| {
                 let each = if group == groups.own { own } else { block(0) };
                 Stream::new(
@@ -204,7 +208,7 @@ impl AllgatherBetween {
                 )
             }));
         }
-        let words = gather_in_group(service, own as u64, segment)?;
+        let words = gather_in_group(service, own as u64, algorithm.segment())?;
         Ok([0, 1].map(|group| {
             let receivers = sizes[1 - group];
             if group == groups.own {

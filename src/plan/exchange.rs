@@ -55,18 +55,6 @@ pub enum Division {
     Evenly,
 }
 
-impl Division {
-    /// For blocks of equal length in each group, the longest of `longest` units, in steps of
-    /// `segment`: by blocks, which takes the fewest messages, unless it is the bytes that count.
-    pub fn of_equal_blocks(longest: usize, segment: usize) -> Division {
-        if longest <= segment {
-            Division::ByBlocks
-        } else {
-            Division::Evenly
-        }
-    }
-}
-
 /// The bytes of one group, from block to block and from segment to segment.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {

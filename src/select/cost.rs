@@ -25,17 +25,54 @@
 //! are as large. So G is for where one block would [move more](one_block_volume) than n do: n
 //! blocks move (n - 1 + q)/n times the problem.
 //!
-//! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F. The factors stay two because a
-//! round of the others carries a block of every root, which may have to be packed, so that their
-//! best values need not agree.
+//! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F: the factor stands for
+//! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
+//! block of every root, which may have to be packed, so that their best values need not agree.
 
 use super::{Algorithm, Facts, Operation, Settings};
 
-/// Start-up of one message, in seconds: TCP on 10 Gbit/s-class Ethernet.
-const ALPHA: f64 = 30e-6;
+/// What messages take on a network.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Network {
+    /// Start-up of one message, in seconds.
+    alpha: f64,
+    /// Time per byte, in seconds.
+    beta: f64,
+}
 
-/// Time per byte, in seconds: TCP on 10 Gbit/s-class Ethernet.
-const BETA: f64 = 0.8e-9;
+impl Network {
+    /// TCP on 10 Gbit/s-class Ethernet.
+    pub const SHIPPED: Network = Network {
+        alpha: 30e-6,
+        beta: 0.8e-9,
+    };
+
+    /// The network that blocks are sized for. On it our algorithms are compared with each other:
+    /// what the shipped constants say of many small blocks, nobody has measured.
+    pub fn of_blocks(operation: Operation, settings: &Settings) -> Network {
+        let factor = factor(operation, settings);
+        Network {
+            alpha: Network::SHIPPED.beta * factor * factor,
+            ..Network::SHIPPED
+        }
+    }
+}
+
+/// What a call costs the port that is used most.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cost {
+    /// Messages, one after the other.
+    rounds: f64,
+    /// The bytes in them.
+    bytes: f64,
+}
+
+impl Cost {
+    /// Predicted seconds.
+    pub fn on(self, network: Network) -> f64 {
+        network.alpha * self.rounds + network.beta * self.bytes
+    }
+}
 
 /// The volume of each native collective: its time over the time that one port needs for the m bytes
 /// of the problem (where each process has a part, for the other parts), for large m. Measured over
@@ -67,51 +104,46 @@ fn native_startups(call: &Facts) -> f64 {
     f64::from(call.phases()) + around
 }
 
-/// Predicted seconds of `call`, run by `algorithm`.
-pub fn circulant(call: &Facts, algorithm: Algorithm) -> f64 {
+/// The predicted cost of `call`, run by `algorithm`.
+pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     let is_allreduce = call.operation == Operation::Allreduce;
-    match algorithm {
-        Algorithm::Circulant { blocks } => pipelined(call, blocks),
-        Algorithm::Doubling { .. } if is_allreduce => 2.0 * one_block(call),
-        Algorithm::Doubling { .. } => one_block(call),
-        Algorithm::Ordered { .. } if is_allreduce => in_order(call) + one_block(call),
+    let q = f64::from(call.phases());
+    let (rounds, bytes) = match algorithm {
+        Algorithm::Circulant { blocks } => {
+            let (n, m) = (blocks as f64, call.bytes as f64);
+            (n - 1.0 + q, (n - 1.0 + q) * (m / n))
+        }
+        Algorithm::Doubling { .. } if is_allreduce => (2.0 * q, 2.0 * one_block_volume(call)),
+        Algorithm::Doubling { .. } => (q, one_block_volume(call)),
+        Algorithm::Ordered { .. } if is_allreduce => {
+            let (rounds, bytes) = in_order(call);
+            (rounds + q, bytes + one_block_volume(call))
+        }
         Algorithm::Ordered { .. } => in_order(call),
         Algorithm::Exchange { .. } => across_groups(call),
         // These save start-ups, which their native forms do as well where messages are small.
-        _ => f64::from(call.phases()) * messages(call, 1.0, call.bytes as f64),
+        _ => (q, q * call.bytes as f64),
+    };
+    Cost {
+        rounds,
+        bytes: bytes * call.processes_per_node() as f64,
     }
 }
 
-/// Predicted seconds of a reduce-scatter in which every process sends a block to every other.
-fn in_order(call: &Facts) -> f64 {
+/// Rounds and bytes of a reduce-scatter in which every process sends a block to every other.
+fn in_order(call: &Facts) -> (f64, f64) {
     let (all, others) = (call.bytes as f64, call.processes.saturating_sub(1) as f64);
-    messages(call, others, all * others / (others + 1.0))
+    (others, all * others / (others + 1.0))
 }
 
-/// Predicted seconds between two groups: an exchange and an allgather; and perhaps another, of
+/// Rounds and bytes between two groups: of an exchange and an allgather; and perhaps another, of
 /// sizes, before. The largest contribution takes the longest in the exchange (Kang et al., Theorem
 /// 3).
-fn across_groups(call: &Facts) -> f64 {
+fn across_groups(call: &Facts) -> (f64, f64) {
     let larger_group = call.processes.saturating_sub(call.smaller_group);
     let exchange = larger_group.div_ceil(call.smaller_group) + 1;
     let rounds = exchange as f64 + 2.0 * f64::from(call.phases());
-    messages(call, rounds, call.bytes as f64 + call.largest as f64)
-}
-
-/// Predicted seconds of a pipeline of `blocks` blocks.
-fn pipelined(call: &Facts, blocks: usize) -> f64 {
-    let rounds = blocks as f64 - 1.0 + f64::from(call.phases());
-    rounds * messages(call, 1.0, call.bytes as f64 / blocks as f64)
-}
-
-/// Predicted seconds of a reduce-scatter or an allgather with one block.
-fn one_block(call: &Facts) -> f64 {
-    messages(call, f64::from(call.phases()), one_block_volume(call))
-}
-
-/// Predicted seconds of `rounds` messages of `bytes` bytes together.
-fn messages(call: &Facts, rounds: f64, bytes: f64) -> f64 {
-    ALPHA * rounds + BETA * bytes * call.processes_per_node() as f64
+    (rounds, call.bytes as f64 + call.largest as f64)
 }
 
 /// Predicted seconds of `call`, run by the MPI library.
@@ -128,7 +160,11 @@ pub fn native(call: &Facts) -> f64 {
         Operation::Bcast | Operation::Reduce | Operation::Allreduce => call.bytes as f64,
         _ => call.bytes as f64 * (1.0 - 1.0 / call.processes.max(1) as f64),
     };
-    native_startups(call) * ALPHA + volume * BETA * bytes
+    let cost = Cost {
+        rounds: native_startups(call),
+        bytes: volume * bytes,
+    };
+    cost.on(Network::SHIPPED)
 }
 
 /// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its
@@ -143,7 +179,11 @@ fn native_across_groups(call: &Facts) -> f64 {
     } else {
         3.0
     };
-    2.0 * f64::from(call.phases()) * ALPHA + volume * BETA * call.bytes as f64
+    let cost = Cost {
+        rounds: 2.0 * f64::from(call.phases()),
+        bytes: volume * call.bytes as f64,
+    };
+    cost.on(Network::SHIPPED)
 }
 
 /// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
@@ -157,8 +197,8 @@ pub const BLOCKS_MAX: u64 = 1 << 20;
 /// message (measured over shared memory with 16 MB), small enough for scratch.
 pub const PAIR_BLOCK: u64 = 4 << 20;
 
-/// The number of blocks n for `call`: at least 1, at most one a unit, enough for [`MESSAGE_MAX`],
-/// and otherwise at most [`BLOCKS_MAX`].
+/// The number of blocks n of a pipeline that runs `call`: at least 1, at most one a unit, enough for
+/// [`MESSAGE_MAX`], and otherwise at most [`BLOCKS_MAX`].
 ///
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
@@ -167,7 +207,12 @@ pub fn blocks(call: &Facts, settings: &Settings) -> usize {
     if !call.operation.is_pipelined() || between_groups {
         return 1;
     }
-    let n = wanted(call, settings)
+    let own = settings.of(call.operation);
+    let wanted = given(call, own.blocks, own.block_size)
+        .or_else(|| own.factor.map(|factor| pipeline_blocks(call, factor)))
+        .or_else(|| given(call, settings.blocks, settings.block_size))
+        .unwrap_or_else(|| pipeline_blocks(call, factor(call.operation, settings)));
+    let n = wanted
         .min(call.bytes)
         .min(BLOCKS_MAX)
         .max(call.bytes.div_ceil(MESSAGE_MAX))
@@ -176,31 +221,28 @@ pub fn blocks(call: &Facts, settings: &Settings) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// The number of blocks that the settings ask for, not yet bounded.
-fn wanted(call: &Facts, settings: &Settings) -> u64 {
-    let own = settings.of(call.operation);
-    let factor = if call.operation.is_rooted() {
+/// The factor that blocks of `operation` are sized by where nothing else says how many there are.
+fn factor(operation: Operation, settings: &Settings) -> f64 {
+    if operation.is_rooted() {
         settings.f
     } else {
         settings.g
-    };
-    fixed(call, own.blocks, own.block_size)
-        .or_else(|| own.factor.map(|factor| pipeline_blocks(call, factor)))
-        .or_else(|| fixed(call, settings.blocks, settings.block_size))
-        .unwrap_or_else(|| one_or_more(call, factor, settings))
+    }
 }
 
-/// One block where that moves no more bytes, and its scratch, twice the problem, is allowed.
-fn one_or_more(call: &Facts, factor: f64, settings: &Settings) -> u64 {
-    let several = pipeline_blocks(call, factor);
-    let moved_by_several = (several.max(1) - 1) as f64 + f64::from(call.phases());
-    let moved_by_several = call.bytes as f64 / several.max(1) as f64 * moved_by_several;
-    let is_allowed = call.bytes.saturating_mul(2) <= settings.scratch_max;
-    if !call.operation.is_rooted() && is_allowed && one_block_volume(call) <= moved_by_several {
-        1
-    } else {
-        several
-    }
+/// Whether the settings say how many blocks calls of `operation` have, which may be one.
+pub fn are_blocks_given(operation: Operation, settings: &Settings) -> bool {
+    let own = settings.of(operation);
+    own.blocks.is_some()
+        || own.block_size.is_some()
+        || own.factor.is_some()
+        || settings.blocks.is_some()
+        || settings.block_size.is_some()
+}
+
+/// The number of blocks where it or the size of a block is given.
+fn given(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
+    blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
 }
 
 /// The most bytes that a process sends in a reduce-scatter or an allgather with one block: where s'
@@ -219,11 +261,6 @@ fn one_block_volume(call: &Facts) -> f64 {
         before = skip;
     }
     volume
-}
-
-/// The number of blocks where it or the size of a block is given.
-fn fixed(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u64> {
-    blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
 }
 
 /// sqrt(m q) / factor, rounded up. The conversion back to an integer saturates.
@@ -256,6 +293,10 @@ mod tests {
         Algorithm::Circulant { blocks }
     }
 
+    fn seconds(call: &Facts, algorithm: Algorithm) -> f64 {
+        circulant(call, algorithm).on(Network::SHIPPED)
+    }
+
     const DOUBLING: Algorithm = Algorithm::Doubling { segment: 32768 };
     const ORDERED: Algorithm = Algorithm::Ordered { segment: 32768 };
 
@@ -265,10 +306,11 @@ mod tests {
     fn the_best_number_of_blocks_is_where_the_derivative_is_zero() {
         for (bytes, processes) in [(1_000_000, 16), (50_000_000, 17), (300_000, 1000)] {
             let bcast = call(Operation::Bcast, bytes, processes, processes);
-            let cost = |n: usize| circulant(&bcast, blocks(n));
+            let cost = |n: usize| seconds(&bcast, blocks(n));
             let best = (1..20_000).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
             let q = f64::from(bcast.phases());
-            let formula = ((q - 1.0) * BETA * bytes as f64 / ALPHA).sqrt();
+            let Network { alpha, beta } = Network::SHIPPED;
+            let formula = ((q - 1.0) * beta * bytes as f64 / alpha).sqrt();
             let distance = best.map(|best| (best as f64 - formula).abs());
             assert!(
                 distance.is_some_and(|distance| distance <= 1.0),
@@ -280,8 +322,7 @@ mod tests {
     /// What each algorithm's file says of its rounds and bytes decides where the times cross.
     #[test]
     fn times_cross_where_rounds_and_bytes_do() {
-        let at =
-            |operation, bytes, algorithm| circulant(&call(operation, bytes, 16, 16), algorithm);
+        let at = |operation, bytes, algorithm| seconds(&call(operation, bytes, 16, 16), algorithm);
         let allreduce = |bytes| {
             let census = at(Operation::Allreduce, bytes, Algorithm::Census);
             census < at(Operation::Allreduce, bytes, DOUBLING)
@@ -292,7 +333,7 @@ mod tests {
             let ordered = at(operation, 1_000_000, ORDERED);
             let halving = at(operation, 1_000_000, DOUBLING);
             // As many bytes, and 11 start-ups more.
-            let difference = (ordered - halving) / ALPHA;
+            let difference = (ordered - halving) / Network::SHIPPED.alpha;
             assert!((difference - 11.0).abs() < 1e-6, "{difference}");
         }
         // In one block, a single large part goes q times over the wire, and in several about once.
@@ -300,7 +341,7 @@ mod tests {
             largest: 4_000_000,
             ..call(Operation::Allgatherv, 4_000_000, 16, 16)
         };
-        let ratio = circulant(&single, DOUBLING) / circulant(&single, blocks(30));
+        let ratio = seconds(&single, DOUBLING) / seconds(&single, blocks(30));
         assert!(ratio > 2.0, "{ratio}");
     }
 
@@ -308,10 +349,7 @@ mod tests {
     fn processes_of_a_node_share_its_port() {
         let shared = call(Operation::Bcast, 1_000_000, 16, 4);
         let apart = call(Operation::Bcast, 1_000_000, 16, 16);
-        let (ours, alone) = (
-            circulant(&shared, blocks(10)),
-            circulant(&apart, blocks(10)),
-        );
+        let (ours, alone) = (seconds(&shared, blocks(10)), seconds(&apart, blocks(10)));
         assert!(ours > 3.0 * alone && ours < 4.0 * alone, "{ours} {alone}");
         assert!(native(&shared) <= native(&apart));
     }
@@ -320,7 +358,7 @@ mod tests {
     fn native_costs_what_the_wire_does_between_few_nodes() {
         for processes in [2, 3] {
             let few = call(Operation::Bcast, 64_000_000, processes, processes);
-            assert!((1..10_000).all(|n| circulant(&few, blocks(n)) >= native(&few)));
+            assert!((1..10_000).all(|n| seconds(&few, blocks(n)) >= native(&few)));
         }
     }
 
@@ -333,7 +371,7 @@ mod tests {
             for processes in [2, 3, 17, 1 << 20] {
                 let calls = (0..=40).map(|k| call(operation, 1 << k, processes, processes));
                 let costs: Vec<_> = calls
-                    .map(|c| (circulant(&c, blocks(8)), native(&c)))
+                    .map(|c| (seconds(&c, blocks(8)), native(&c)))
                     .collect();
                 assert!(
                     costs.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1),
@@ -463,8 +501,7 @@ mod blocks_tests {
 
     /// One block moves (p - 1)/p of equal parts, and up to q times a single one.
     #[test]
-    fn equal_parts_need_one_block() {
-        let settings = Settings::default();
+    fn one_block_moves_what_its_largest_part_says() {
         for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
             for each in [1u64, 100, 20_000] {
                 let equal = Facts {
@@ -472,12 +509,10 @@ mod blocks_tests {
                     ..call(Operation::ReduceScatterBlock, each * p as u64, p)
                 };
                 assert_eq!(one_block_volume(&equal), (each * (p as u64 - 1)) as f64);
-                assert_eq!(blocks(&equal, &settings), 1);
             }
         }
         let single = call(Operation::Allgatherv, 4_000_000, 16);
         assert_eq!(one_block_volume(&single), 16e6);
-        assert_eq!(blocks(&single, &settings), 167);
         // Parts of 0, 1 and 2 units: the largest, in the rounds of 8, 4, 2 and 1 parts, are twice
         // as large as equal ones.
         let irregular = Facts {
@@ -485,20 +520,6 @@ mod blocks_tests {
             ..call(Operation::Allgatherv, 15_000, 16)
         };
         assert_eq!(one_block_volume(&irregular), 29_000.0);
-    }
-
-    /// Twice the problem has to fit into scratch.
-    #[test]
-    fn what_scratch_does_not_hold_is_pipelined() {
-        let blocks_of = |each: u64| {
-            let equal = Facts {
-                largest: each,
-                ..call(Operation::Allgather, each * 16, 16)
-            };
-            blocks(&equal, &Settings::default())
-        };
-        assert_eq!(blocks_of(2 << 20), 1);
-        assert!(blocks_of((2 << 20) + 1) > 1);
     }
 
     #[test]

@@ -9,7 +9,6 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
-//! | `algorithm` | the algorithms by name, with their parameters |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `added` | the functions that MPI does not have |
 //! | `settings` | the settings in force, and their agreement between ranks |
@@ -19,7 +18,6 @@
 #![forbid(unsafe_code)]
 
 mod added;
-mod algorithm;
 mod cost;
 mod facts;
 mod settings;
@@ -27,7 +25,6 @@ mod variable;
 mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
-pub use algorithm::Algorithm;
 pub use cost::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use settings::{
@@ -35,6 +32,133 @@ pub use settings::{
     Settings, Successive,
 };
 pub use variables::{Description, describe};
+
+use std::fmt;
+
+use cost::{Cost, Network};
+
+/// How a call runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    /// The pipelined algorithms on circulant graphs, of n blocks: a broadcast, a reduction, an
+    /// allgather or a reduce-scatter.
+    Circulant {
+        /// n. The number of units is an upper bound on it.
+        blocks: usize,
+    },
+    /// The algorithms with one block, in steps: an allgather, a reduce-scatter, or both for an
+    /// allreduce.
+    Doubling {
+        /// Bytes of a step.
+        segment: usize,
+    },
+    /// The reduce-scatter, or the allreduce, that keeps the order of the ranks, in steps.
+    Ordered {
+        /// Bytes of a step.
+        segment: usize,
+    },
+    /// The allreduce of the whole operand in each round.
+    Census,
+    /// The all-to-all that combines messages.
+    Combining,
+    /// The gather and the scatter along a tree.
+    Tree,
+    /// The broadcast along the tree of successive broadcasts.
+    Gray,
+    /// The allgather between the groups of an inter-communicator, in steps.
+    Exchange {
+        /// Bytes of a step.
+        segment: usize,
+        /// Whether what each process sends to the other group is cut where blocks are (Kang et al.,
+        /// Algorithm 1), or evenly (Algorithm 2).
+        by_blocks: bool,
+    },
+    /// Successive broadcasts, each along a tree of its own.
+    Trees,
+    /// Successive broadcasts from owner to owner, several values in a message.
+    Relay,
+    /// Successive broadcasts one way and the other; those that are left go the faster way.
+    Measured,
+    /// The reduction of growing operands by dissemination.
+    Dissemination {
+        /// Bytes of the largest message.
+        segment: usize,
+    },
+    /// The reduction of growing operands on a circulant graph.
+    Growing {
+        /// Bytes of the largest message.
+        segment: usize,
+    },
+}
+
+impl Algorithm {
+    /// The names, in reports and trace lines, of all algorithms.
+    pub const NAMES: [&'static str; 13] = [
+        "circulant",
+        "doubling",
+        "ordered",
+        "census",
+        "combining",
+        "tree",
+        "gray",
+        "exchange",
+        "trees",
+        "relay",
+        "measured",
+        "dissemination",
+        "growing",
+    ];
+
+    /// Its place among the [names](Algorithm::NAMES).
+    pub const fn index(self) -> usize {
+        match self {
+            Algorithm::Circulant { .. } => 0,
+            Algorithm::Doubling { .. } => 1,
+            Algorithm::Ordered { .. } => 2,
+            Algorithm::Census => 3,
+            Algorithm::Combining => 4,
+            Algorithm::Tree => 5,
+            Algorithm::Gray => 6,
+            Algorithm::Exchange { .. } => 7,
+            Algorithm::Trees => 8,
+            Algorithm::Relay => 9,
+            Algorithm::Measured => 10,
+            Algorithm::Dissemination { .. } => 11,
+            Algorithm::Growing { .. } => 12,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        Algorithm::NAMES[self.index()]
+    }
+
+    /// The bytes of a step that were chosen, for one that goes in steps.
+    pub fn segment(self) -> usize {
+        match self {
+            Algorithm::Doubling { segment }
+            | Algorithm::Ordered { segment }
+            | Algorithm::Exchange { segment, .. }
+            | Algorithm::Dissemination { segment }
+            | Algorithm::Growing { segment } => segment,
+            _ => usize::MAX,
+        }
+    }
+
+    /// The number of blocks that was chosen, for one that has several.
+    pub fn blocks(self) -> usize {
+        match self {
+            Algorithm::Circulant { blocks } => blocks,
+            _ => 1,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The largest part of native's predicted time that circulant's may be: a gain of less is none that
 /// the cost model could tell.
@@ -74,14 +198,12 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     if is_small && !settings.force {
         return Err(Reason::Small);
     }
-    let candidates = candidates(facts, settings);
-    let fastest = candidates.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let fastest = fastest.ok_or(Reason::NotCommutative)?;
+    let fastest = fastest(facts, settings).ok_or(Reason::NotCommutative)?;
     if settings.force || mode == Mode::Circulant || fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
     } else if facts.nodes <= 1 {
         Err(Reason::OneNode)
-    } else if fastest.seconds < LEAST_GAIN * cost::native(facts) {
+    } else if fastest.cost.on(Network::SHIPPED) < LEAST_GAIN * cost::native(facts) {
         Ok(fastest.algorithm)
     } else {
         Err(Reason::CostModel)
@@ -102,8 +224,15 @@ pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
 pub struct Candidate {
     /// The algorithm, with its parameters.
     pub algorithm: Algorithm,
-    /// Its predicted time.
-    pub seconds: f64,
+    /// Its predicted cost.
+    pub cost: Cost,
+}
+
+/// The fastest candidate on the network that blocks are sized for.
+fn fastest(facts: &Facts, settings: &Settings) -> Option<Candidate> {
+    let network = Network::of_blocks(facts.operation, settings);
+    let seconds = |candidate: &Candidate| candidate.cost.on(network);
+    candidates(facts, settings).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
 /// The largest broadcast that goes along the tree of successive broadcasts, in bytes: larger ones
@@ -119,48 +248,68 @@ fn exist(facts: &Facts) -> bool {
 /// The candidates for a call of MPI's.
 ///
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
-/// - An allgather and a reduce-scatter are pipelined where one block would move more bytes than
-///   several ([`blocks`]).
+/// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
+///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
 pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Candidate> {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
-    let pipelined_or_not = || match blocks(facts, settings) {
-        1 => Algorithm::Doubling { segment },
-        blocks => Algorithm::Circulant { blocks },
+    let blocks = blocks(facts, settings);
+    let (circulant, doubling) = (
+        Algorithm::Circulant { blocks },
+        Algorithm::Doubling { segment },
+    );
+    let one_or_several = || {
+        let is_allowed = facts.bytes.saturating_mul(2) <= settings.scratch_max;
+        let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
+        match (blocks, may_be_one) {
+            (1, _) => [Some(doubling), None],
+            (_, true) => [Some(doubling), Some(circulant)],
+            (_, false) => [None, Some(circulant)],
+        }
     };
     let keeps_order = facts.order == Order::Ranks;
-    let algorithm = match facts.operation {
-        Operation::Bcast if is_gray(facts, settings) => Some(Algorithm::Gray),
-        Operation::Bcast => Some(Algorithm::Circulant {
-            blocks: blocks(facts, settings),
-        }),
-        _ if !exist(facts) => None,
-        Operation::Reduce => Some(Algorithm::Circulant {
-            blocks: blocks(facts, settings),
-        }),
+    let algorithms = match facts.operation {
+        Operation::Bcast if is_gray(facts, settings) => [Some(Algorithm::Gray), None],
+        Operation::Bcast => [Some(circulant), None],
+        _ if !exist(facts) => [None, None],
+        Operation::Reduce => [Some(circulant), None],
         Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
-            Some(Algorithm::Exchange { segment })
+            let are_equal = facts.operation == Operation::Allgather;
+            let by_blocks = are_equal && goes_by_blocks(facts.largest, settings.segment);
+            [Some(Algorithm::Exchange { segment, by_blocks }), None]
         }
-        Operation::Allgather | Operation::Allgatherv => Some(pipelined_or_not()),
+        Operation::Allgather | Operation::Allgatherv => one_or_several(),
         Operation::ReduceScatter | Operation::ReduceScatterBlock | Operation::Allreduce
             if keeps_order =>
         {
-            Some(Algorithm::Ordered { segment })
+            [Some(Algorithm::Ordered { segment }), None]
         }
-        Operation::ReduceScatter | Operation::ReduceScatterBlock => Some(pipelined_or_not()),
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => one_or_several(),
         Operation::Allreduce if facts.order == Order::Any && facts.bytes <= settings.census_max => {
-            Some(Algorithm::Census)
+            [Some(Algorithm::Census), None]
         }
-        Operation::Allreduce => Some(Algorithm::Doubling { segment }),
-        Operation::Alltoall => Some(Algorithm::Combining),
-        Operation::Gather | Operation::Scatter => Some(Algorithm::Tree),
-        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => None,
+        Operation::Allreduce => [Some(doubling), None],
+        Operation::Alltoall => [Some(Algorithm::Combining), None],
+        Operation::Gather | Operation::Scatter => [Some(Algorithm::Tree), None],
+        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
+            [None, None]
+        }
     };
     let facts = *facts;
-    algorithm.into_iter().map(move |algorithm| Candidate {
-        algorithm,
-        seconds: cost::circulant(&facts, algorithm),
-    })
+    algorithms
+        .into_iter()
+        .flatten()
+        .map(move |algorithm| Candidate {
+            algorithm,
+            cost: cost::circulant(&facts, algorithm),
+        })
+}
+
+/// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
+/// group by blocks, in steps of `segment` bytes: that takes the fewest messages. Evenly, where it is
+/// the bytes that count.
+pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
+    longest <= segment
 }
 
 /// Whether a call goes along the tree of successive broadcasts, also where it is small.
@@ -347,6 +496,62 @@ mod tests {
         );
         let small = facts(Operation::Allreduce, 1 << 16);
         assert_eq!(choose(&small, &auto), Err(Reason::CostModel));
+    }
+
+    /// How many blocks an operation's call has if it is forced.
+    fn blocks_of(operation: Operation, bytes: u64, largest: u64, processes: usize) -> usize {
+        let facts = Facts {
+            operation,
+            largest,
+            ..call(bytes, processes, processes)
+        };
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        choose(&facts, &force).map_or(0, Algorithm::blocks)
+    }
+
+    /// One block moves (p - 1)/p of equal parts, and up to q times a single one.
+    #[test]
+    fn one_block_or_several_is_a_matter_of_bytes() {
+        for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
+            for each in [1u64, 100, 4_000] {
+                let bytes = each * p as u64;
+                assert_eq!(blocks_of(Operation::ReduceScatterBlock, bytes, each, p), 1);
+            }
+        }
+        let single = blocks_of(Operation::Allgatherv, 4_000_000, 4_000_000, 16);
+        assert_eq!(single, 167);
+        // Parts of 0, 1 and 2 units: one block would move twice as much.
+        let irregular = blocks_of(Operation::ReduceScatter, 4_000_000, 500_000, 16);
+        assert_eq!(irregular, 167);
+    }
+
+    /// One block needs scratch for twice the problem.
+    #[test]
+    fn what_scratch_does_not_hold_is_pipelined() {
+        let blocks = |each: u64| blocks_of(Operation::Allgather, each * 16, each, 16);
+        assert_eq!(blocks(2 << 20), 1);
+        assert!(blocks((2 << 20) + 1) > 1);
+    }
+
+    #[test]
+    fn what_settings_say_of_blocks_is_done() {
+        let equal = Facts {
+            operation: Operation::Allgather,
+            largest: 250_000,
+            ..call(4_000_000, 16, 16)
+        };
+        for blocks in [1, 2, 30] {
+            let given = Settings {
+                force: true,
+                blocks: Some(blocks),
+                ..Settings::default()
+            };
+            let chosen = choose(&equal, &given).map(Algorithm::blocks);
+            assert_eq!(chosen, Ok(blocks as usize));
+        }
     }
 
     /// What is said of small calls before anything else is known must be what is said in the end.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use circulant::engine::{Call as Running, Engine, Pacing, Synchronous};
 use circulant::plan::{Division, Stream};
 use circulant::schedule::Rule;
-use circulant::select::Settings;
+use circulant::select::{Settings, goes_by_blocks};
 use circulant::stage::{Groups, Stages, consecutive};
 use circulant::team::{Graph, Ranks, Team};
 use circulant::transport::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
@@ -104,11 +104,12 @@ impl Call {
         }
         let settings = Settings::default();
         let segment = arguments.segment.unwrap_or(settings.segment as usize);
-        let division = match arguments.operation {
-            Operation::Allgather if !arguments.arithmetic => {
-                Division::of_equal_blocks(largest[0].max(largest[1]), segment)
-            }
-            _ => Division::Evenly,
+        let longest = largest[0].max(largest[1]) as u64;
+        let are_equal = arguments.operation == Operation::Allgather && !arguments.arithmetic;
+        let division = if are_equal && goes_by_blocks(longest, segment as u64) {
+            Division::ByBlocks
+        } else {
+            Division::Evenly
         };
         let streams = [0, 1].map(|group| {
             let lengths = lengths(groups[group], largest[group], arguments.arithmetic);
