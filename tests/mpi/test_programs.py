@@ -146,12 +146,18 @@ def test_program(mpi, native_run, report, program, processes, variant):
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 5])
 def test_handles_that_are_used_again(mpi, native_run, report, processes):
-    """With more communicators at once than the library remembers without asking the MPI."""
+    """With more communicators at once than the library remembers without asking the MPI. Intel MPI
+    fails an assertion of its own where collectives run on some 500 at once, so it gets fewer private ones."""
     native = native_run("handles", processes)
-    settings = {"FORCE": 1, "COMMUNICATORS": 700}
+    settings = {"FORCE": 1, "COMMUNICATORS": 100 if mpi.family == "intelmpi" else 700}
     run = mpi.preloaded(processes, [mpi.program("handles")], report, settings)
     compare(run, native)
-    assert run.all_outcomes() == counted(run.stdout)
+    outcomes = run.all_outcomes()
+    without = outcomes["bcast"].pop("no_communicator", 0)
+    assert (without > 0) == (mpi.family == "intelmpi" and processes > 1)
+    if without:
+        outcomes["bcast"]["circulant"] += without
+    assert outcomes == counted(run.stdout)
 
 
 def test_size_of_nodes(mpi, report):
