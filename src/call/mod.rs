@@ -20,6 +20,8 @@ pub use between_groups::{AllgatherBetween, BroadcastBetween};
 pub use combination::{Combination, Target};
 pub use movement::{AllToAll, Allgather, Broadcast, Passage};
 
+use std::sync::Arc;
+
 use crate::communicator::{Service, State, Stop};
 use crate::engine::Call;
 use crate::mpi::{Allocation, Array, Error};
@@ -182,7 +184,7 @@ impl<M: Memory> Running<M> {
         let (stages, engine, transport) = self.call.finish();
         service.spare.keep(stages, engine);
         let lengths = transport.check_lengths();
-        (transport.memory, self.done, lengths)
+        (transport.into_memory(), self.done, lengths)
     }
 }
 
@@ -195,7 +197,7 @@ trait Owner: Memory {
     fn finish(&mut self) -> Result<(), Error>;
 
     /// Leaves its lists to other calls; returns the allocation.
-    fn leave(self, service: &mut Service) -> Allocation;
+    fn leave(self, service: &mut Service) -> Arc<Allocation>;
 }
 
 impl Owner for Bytes {
@@ -203,7 +205,7 @@ impl Owner for Bytes {
         Bytes::finish(self)
     }
 
-    fn leave(self, service: &mut Service) -> Allocation {
+    fn leave(self, service: &mut Service) -> Arc<Allocation> {
         let (allocation, lists) = self.into_parts();
         service.spare.keep_lists(lists);
         allocation
@@ -215,7 +217,7 @@ impl Owner for Elements {
         Elements::finish(self)
     }
 
-    fn leave(self, service: &mut Service) -> Allocation {
+    fn leave(self, service: &mut Service) -> Arc<Allocation> {
         let (allocation, packed) = self.into_parts();
         service.spare.keep_packed(packed);
         allocation
@@ -260,8 +262,7 @@ fn run<M: Owner>(
 /// Runs calls, in progress at once, until the end of all.
 ///
 /// # Errors
-/// MPI's, of any of them. All are then over, and their memory is never used again, since sends may
-/// still be reading it.
+/// MPI's, of any of them. All are then over.
 fn complete<M: Memory, C: AsMut<[Running<M>]>>(mut calls: C) -> Result<C, Stop> {
     match advance_all(calls.as_mut()) {
         Ok(()) => Ok(calls),
@@ -269,7 +270,6 @@ fn complete<M: Memory, C: AsMut<[Running<M>]>>(mut calls: C) -> Result<C, Stop> 
             for call in calls.as_mut() {
                 call.call.transport.give_up();
             }
-            std::mem::forget(calls);
             Err(Stop::Failed(error))
         }
     }

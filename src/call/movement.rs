@@ -3,6 +3,8 @@
 //! They run on the packed bytes of the elements, which are in the program's buffers where these are
 //! contiguous, and else in a staging buffer.
 
+use std::sync::Arc;
+
 use super::{Done, Running, complete, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
@@ -40,7 +42,7 @@ impl Broadcast {
         algorithm: Algorithm,
         service: &mut Service,
         packing: Packing,
-        lease: Lease<Allocation>,
+        lease: Lease<Arc<Allocation>>,
     ) -> Result<Done, Stop> {
         let memory = self.laid_out(service, team.place() == self.root, packing, lease.memory)?;
         if self.chunks == 1 {
@@ -74,7 +76,7 @@ impl Broadcast {
         service: &mut Service,
         is_root: bool,
         packing: Packing,
-        allocation: Allocation,
+        allocation: Arc<Allocation>,
     ) -> Result<Bytes, Stop> {
         let bytes = self.elements.size();
         if let Some(home) = packing.bytes() {

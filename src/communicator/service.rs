@@ -23,7 +23,7 @@ pub struct Service {
     /// The processes of the communicator; of an inter-communicator, those of this process's group.
     pub team: Team,
     /// Scratch.
-    pub pool: Pool<Allocation>,
+    pub pool: Pool<Arc<Allocation>>,
     /// How far rounds overlap.
     pub pacing: Pacing,
     /// What the calls before have left.
@@ -87,9 +87,13 @@ impl Spare {
     }
 }
 
-impl Reserve for Allocation {
+impl Reserve for Arc<Allocation> {
+    /// What another call still uses is left to it.
     fn reserve(&mut self, bytes: usize) -> bool {
-        Allocation::reserve(self, bytes)
+        if Arc::get_mut(self).is_none() {
+            *self = Arc::default();
+        }
+        Arc::get_mut(self).is_some_and(|allocation| allocation.reserve(bytes))
     }
 }
 
@@ -140,7 +144,7 @@ impl Service {
 
     /// Memory for a call that stores, with `scratch` bytes for the engine and `staging` bytes for
     /// staging in `allocation`.
-    pub fn bytes(&mut self, allocation: Allocation, scratch: usize, staging: usize) -> Bytes {
+    pub fn bytes(&mut self, allocation: Arc<Allocation>, scratch: usize, staging: usize) -> Bytes {
         Bytes::new(allocation, scratch, staging, self.spare.lists())
     }
 

@@ -336,7 +336,7 @@ impl Array {
     /// # Errors
     /// MPI's.
     pub fn combine(&self, operator: Operator, from: &Array) -> Result<(), Error> {
-        assert_eq!(self.count, from.count);
+        assert!(self.count == from.count && self.datatype == from.datatype);
         let largest = std::ffi::c_int::MAX as usize;
         let mut done = 0;
         while done < self.count {

@@ -13,6 +13,7 @@
 
 use std::ffi::c_int;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::point_to_point::Memory;
 use super::{Place, Space, elements_of};
@@ -147,7 +148,7 @@ pub struct Lists {
 
 /// The memory of a call that stores.
 pub struct Bytes {
-    allocation: Allocation,
+    allocation: Arc<Allocation>,
     /// Scratch for the engine.
     scratch: Region,
     /// What is left of the staging buffer behind it.
@@ -164,12 +165,18 @@ impl Bytes {
     ///
     /// # Panics
     /// If they do not fit.
-    pub fn new(allocation: Allocation, scratch: usize, staging: usize, mut lists: Lists) -> Bytes {
+    pub fn new(
+        allocation: Arc<Allocation>,
+        scratch: usize,
+        staging: usize,
+        mut lists: Lists,
+    ) -> Bytes {
         lists.homes.clear();
         lists.unpacked.clear();
         lists.at_end.clear();
         lists.cut.clear();
-        // SAFETY: the regions are used as long as this memory, which owns the allocation.
+        // SAFETY: the regions are used as long as this memory, or one that shares it, which have the
+        // allocation.
         let region = unsafe { allocation.region() };
         Bytes {
             allocation,
@@ -182,14 +189,14 @@ impl Bytes {
     }
 
     /// The memory of another call that is in progress at the same time, in which everything is
-    /// where it is in this one. Neither has scratch, and this one is finished last.
+    /// where it is in this one. Neither has scratch.
     pub fn share(&self, mut lists: Lists) -> Bytes {
         lists.homes.clone_from(&self.lists.homes);
         lists.unpacked.clone_from(&self.lists.unpacked);
         lists.at_end.clear();
         lists.cut.clear();
         Bytes {
-            allocation: Allocation::default(),
+            allocation: Arc::clone(&self.allocation),
             scratch: Region::empty(),
             staging: Region::empty(),
             input: Region::empty(),
@@ -353,7 +360,7 @@ impl Bytes {
     }
 
     /// Its memory, for another call.
-    pub fn into_parts(self) -> (Allocation, Lists) {
+    pub fn into_parts(self) -> (Arc<Allocation>, Lists) {
         (self.allocation, self.lists)
     }
 }

@@ -5,6 +5,7 @@
 //! and the MPI library packs what has gaps.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use super::point_to_point::Memory;
 use super::{Place, Space};
@@ -12,7 +13,7 @@ use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, O
 
 /// The memory of a call that combines.
 pub struct Elements {
-    allocation: Allocation,
+    allocation: Arc<Allocation>,
     input: Array,
     result: Array,
     /// Scratch for the engine.
@@ -46,7 +47,7 @@ impl Elements {
     /// # Panics
     /// If they do not fit there.
     pub fn new(
-        allocation: Allocation,
+        allocation: Arc<Allocation>,
         (input, result, operator): (Array, Array, Operator),
         (scratch, aside): (usize, Aside),
         packed: Vec<u8>,
@@ -57,7 +58,7 @@ impl Elements {
             Aside::Input => input.count(),
             Aside::Result(count) => count,
         };
-        // SAFETY: the elements there are used as long as this memory, which owns the allocation.
+        // SAFETY: the elements there are used as long as this memory, which has the allocation.
         let region = unsafe { allocation.region() };
         let all = Array::inside(region, scratch + more, *input.datatype());
         let apart = all.part(scratch..scratch + more);
@@ -109,7 +110,7 @@ impl Elements {
     }
 
     /// Its memory, for another call.
-    pub fn into_parts(self) -> (Allocation, Vec<u8>) {
+    pub fn into_parts(self) -> (Arc<Allocation>, Vec<u8>) {
         (self.allocation, self.packed)
     }
 }

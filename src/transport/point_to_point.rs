@@ -5,7 +5,7 @@
 //! whatever the mode of the sends.
 
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 
 use super::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
 use crate::mpi::{
@@ -72,14 +72,14 @@ enum Awaited {
     Receive(usize),
 }
 
-/// The transport of one call.
+/// The transport of one call. Memory that MPI may still use is never freed.
 pub struct PointToPoint<M> {
     native: &'static Native,
     communicator: Communicator,
     tag: c_int,
     lengths: Lengths,
     /// Where places are.
-    pub memory: M,
+    memory: ManuallyDrop<M>,
     sends: [MPI_Request; SLOTS],
     receives: [MPI_Request; SLOTS],
     /// The units that each receive is for.
@@ -102,7 +102,7 @@ impl<M: Memory> PointToPoint<M> {
             communicator,
             tag: int(tag),
             lengths,
-            memory,
+            memory: ManuallyDrop::new(memory),
             sends: none,
             receives: none,
             expected: [0; SLOTS],
@@ -110,6 +110,17 @@ impl<M: Memory> PointToPoint<M> {
             waits: true,
             awaited: None,
         }
+    }
+
+    /// Its memory, when all transfers are finished.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn into_memory(self) -> M {
+        assert!(self.is_idle(), "a transfer is outstanding");
+        let mut transport = ManuallyDrop::new(self);
+        // SAFETY: the memory is taken once, since the transport is not dropped.
+        unsafe { ManuallyDrop::take(&mut transport.memory) }
     }
 
     /// From now on it waits for what is not finished; or answers `Pending`.
@@ -178,6 +189,24 @@ impl<M: Memory> PointToPoint<M> {
     }
 }
 
+impl<M> PointToPoint<M> {
+    /// Whether no transfer is outstanding.
+    fn is_idle(&self) -> bool {
+        let null = self.native.constants.request_null;
+        let mut requests = self.sends.iter().chain(&self.receives);
+        requests.all(|request| *request == null)
+    }
+}
+
+impl<M> Drop for PointToPoint<M> {
+    fn drop(&mut self) {
+        if self.is_idle() {
+            // SAFETY: the memory is dropped once, and MPI does not use it any more.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
+    }
+}
+
 impl<M: Memory> Transport for PointToPoint<M> {
     type Error = Error;
 
@@ -216,7 +245,7 @@ impl<M: Memory> Transport for PointToPoint<M> {
         };
         let request = &mut self.sends[slot];
         // SAFETY: `count` units are at `start`, by the contract of `Memory`. The engine uses them for
-        // nothing else until the send is finished, and after an error the memory is never freed.
+        // nothing else until the send is finished, and until then the memory is not freed.
         check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
     }
 

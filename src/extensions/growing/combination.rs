@@ -159,17 +159,24 @@ fn merge_of<T: Number>() -> (MergeNumbers, usize) {
     (merge_numbers::<T>, align_of::<T>())
 }
 
-/// Merges numbers of type `T`, at addresses that are aligned for `T`.
+/// Merges numbers of type `T`.
+///
+/// # Panics
+/// If an address is not aligned for `T`, or elements are not as large.
 fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
-    let of = |run: &Array| {
-        let start = run.first().as_ptr().cast::<T>().cast_const();
-        // SAFETY: as many elements of the datatype that `T` was chosen for are there. Every bit
-        // pattern is a number. Stores are aligned, and so is the result (`AllreduceV::places`).
-        unsafe { std::slice::from_raw_parts(start, run.count()) }
+    let checked = |run: &Array| {
+        let start = run.first().as_ptr().cast::<T>();
+        // Stores are aligned, and so is the result (`AllreduceV::places`).
+        assert!(start.is_aligned() && run.size() == run.count() * size_of::<T>());
+        start
     };
-    let start = to.first().as_ptr().cast::<T>();
-    // SAFETY: as above. No operand is there, and the call may write there: it is the program's
-    // result buffer or a store.
+    let of = |run: &Array| {
+        // SAFETY: as many elements of this size are there. Every bit pattern is a number.
+        unsafe { std::slice::from_raw_parts(checked(run), run.count()) }
+    };
+    let start = checked(to);
+    // SAFETY: as above: `apply` has counted them. No operand is there, and the call may write there:
+    // it is the program's result buffer or a store.
     let out = unsafe { std::slice::from_raw_parts_mut(start, left.count() + right.count()) };
     merge::merge(of(left), of(right), out);
 }

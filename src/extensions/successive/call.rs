@@ -65,13 +65,11 @@ pub fn successive_bcast(
         let mut broadcasts = Broadcasts::new(service, flows, (elements, datatype), call.callbacks)?;
         if let Err(error) = broadcasts.run(steps, flows) {
             broadcasts.values.transport.give_up();
-            // MPI may still read from it.
-            std::mem::forget(broadcasts);
             return Err(Stop::Failed(error));
         }
         let code = agree(broadcasts.communicator, &broadcasts.values.faults)?;
         work.record(algorithm, broadcasts.rounds as u64, broadcasts.done as u64);
-        let (memory, lists) = broadcasts.values.transport.memory.into_parts();
+        let (memory, lists) = broadcasts.values.transport.into_memory().into_parts();
         service.spare.keep_lists(lists);
         let slot = broadcasts.slot;
         service.pool.give_back(Lease { slot, memory });
