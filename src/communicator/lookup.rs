@@ -77,35 +77,30 @@ pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> 
 
 #[inline]
 fn is_being_freed(communicator: Communicator) -> bool {
-    FREEING.load(Ordering::SeqCst) > 0 && FREED.lock().contains(&Freed::here(communicator))
+    FREEING.load(Ordering::SeqCst) > 0 && is_among_freed(communicator)
+}
+
+#[cold]
+fn is_among_freed(communicator: Communicator) -> bool {
+    FREED.lock().contains(&Freed::here(communicator))
 }
 
 /// Runs `call` with the state of `communicator`, which is made at the first call on it
 /// (collective). There is none where MPI cannot be used, or the state cannot be kept.
+#[inline]
 pub fn with_state<R>(communicator: Communicator, call: impl FnOnce(Option<&State>) -> R) -> R {
-    if ENDED.load(Ordering::Relaxed) || is_being_freed(communicator) {
-        return call(None);
-    }
-    if communicator.is_null() {
-        return call(None);
-    }
-    let call = match STATE.with(communicator, call) {
-        Ok(result) => return result,
-        Err(call) => call,
-    };
+    let is_usable =
+        !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && !is_being_freed(communicator);
+    let usable = is_usable.then_some(communicator);
+    STATE.with(usable, || first_state(communicator), call)
+}
+
+fn first_state(communicator: Communicator) -> Option<Box<State>> {
     if !STATE.is_in_use() && !mpi::is_active() {
-        return call(None);
+        return None;
     }
     hook_end();
-    let is_set =
-        State::new(communicator).is_some_and(|state| STATE.set(communicator, Box::new(state)));
-    if !is_set {
-        return call(None);
-    }
-    match STATE.with(communicator, call) {
-        Ok(result) => result,
-        Err(call) => call(None),
-    }
+    State::new(communicator).map(Box::new)
 }
 
 /// Remembers that a duplication of `communicator` that does not block is being started. Local.

@@ -342,10 +342,15 @@ impl Counts {
     }
 
     /// All of them together, if they are counts.
+    #[inline]
     pub fn sum(&self) -> Option<usize> {
         if let Entries::Equal(count) = self.entries {
             return usize::try_from(count).ok()?.checked_mul(self.ranks);
         }
+        self.sum_of_entries()
+    }
+
+    fn sum_of_entries(&self) -> Option<usize> {
         let mut counts = self.all();
         counts.try_fold(0usize, |sum, count| {
             sum.checked_add(usize::try_from(count).ok()?)

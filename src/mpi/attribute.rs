@@ -254,27 +254,40 @@ impl<T: Send + Sync> Attribute<T> {
         self.keyval.get().is_some()
     }
 
-    /// Runs `action` with the value that hangs on `communicator`; gives it back if none does.
-    ///
-    /// # Errors
-    /// `action`, not run.
-    pub fn with<R, F>(&self, communicator: Communicator, action: F) -> Result<R, F>
-    where
-        F: FnOnce(Option<&T>) -> R,
-    {
-        let handle = communicator.handle().0 as usize;
-        let value = self.cache.find(handle).or_else(|| {
-            let value = self.ask(communicator)?;
-            self.cache.remember(handle, value);
-            Some(value)
+    /// Runs `action` with the value that hangs on `communicator`. If none does, `make` makes it.
+    /// Without a communicator, or if that fails, there is none.
+    #[inline]
+    pub fn with<R>(
+        &'static self,
+        communicator: Option<Communicator>,
+        make: impl FnOnce() -> Option<Box<T>>,
+        action: impl FnOnce(Option<&T>) -> R,
+    ) -> R {
+        let value = communicator.and_then(|communicator| {
+            let cached = self.cache.find(communicator.handle().0 as usize);
+            cached.or_else(|| self.ask_or_make(communicator, make))
         });
-        match value {
-            // SAFETY: every value of this keyval is a box with a `T`. It is dropped with the
-            // communicator, which the program must not free during a call on it; and this process
-            // deletes it only at the end of MPI.
-            Some(value) => Ok(action(Some(unsafe { &*value.cast::<T>() }))),
-            None => Err(action),
-        }
+        // SAFETY: every value of this keyval is a box with a `T`. It is dropped with the
+        // communicator, which the program must not free during a call on it; and this process
+        // deletes it only at the end of MPI.
+        action(value.map(|value| unsafe { &*value.cast::<T>() }))
+    }
+
+    #[cold]
+    fn ask_or_make(
+        &'static self,
+        communicator: Communicator,
+        make: impl FnOnce() -> Option<Box<T>>,
+    ) -> Option<*mut c_void> {
+        let value = match self.ask(communicator) {
+            Some(value) => value,
+            None => {
+                self.set(communicator, make()?);
+                self.ask(communicator)?
+            }
+        };
+        self.cache.remember(communicator.handle().0 as usize, value);
+        Some(value)
     }
 
     /// Whether a value hangs on `communicator`.
