@@ -9,6 +9,7 @@ pub use crate::extensions::successive::{
 };
 
 use std::ffi::{CStr, c_char, c_ulonglong};
+use strum::VariantArray;
 
 use crate::report::{Outcome, calls};
 use crate::select::Operation;
@@ -33,8 +34,7 @@ pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglon
     }
     // SAFETY: by this function's contract.
     let name = unsafe { CStr::from_ptr(operation) };
-    let found = Operation::ALL
-        .into_iter()
-        .find(|known| known.name().as_bytes() == name.to_bytes());
-    found.map_or(0, |operation| calls(operation, Outcome::Circulant))
+    let mut all = Operation::VARIANTS.iter();
+    let found = all.find(|known| known.name().as_bytes() == name.to_bytes());
+    found.map_or(0, |&operation| calls(operation, Outcome::Circulant))
 }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +31,7 @@ impl Outcome {
     fn all() -> impl Iterator<Item = Outcome> {
         [Outcome::Circulant]
             .into_iter()
-            .chain(Reason::ALL.map(Outcome::Native))
+            .chain(Reason::iter().map(Outcome::Native))
     }
 
     fn index(self) -> usize {
@@ -126,7 +127,7 @@ impl Counter {
 /// algorithm.
 struct Counters {
     by_outcome: [[Counter; Outcome::COUNT]; Operation::COUNT],
-    by_algorithm: [[AtomicU64; Algorithm::NAMES.len()]; Operation::COUNT],
+    by_algorithm: [[AtomicU64; Algorithm::VARIANTS.len()]; Operation::COUNT],
 }
 
 /// The counters of this process.
@@ -136,7 +137,7 @@ impl Counters {
     const fn new() -> Self {
         Counters {
             by_outcome: [const { [const { Counter::new() }; Outcome::COUNT] }; Operation::COUNT],
-            by_algorithm: [const { [const { AtomicU64::new(0) }; Algorithm::NAMES.len()] };
+            by_algorithm: [const { [const { AtomicU64::new(0) }; Algorithm::VARIANTS.len()] };
                 Operation::COUNT],
         }
     }
@@ -156,15 +157,15 @@ impl Counters {
     fn algorithms(&self, operation: Operation) -> Vec<(&'static str, u64)> {
         let counts = self.by_algorithm[operation as usize].iter();
         let counts = counts.map(|count| count.load(Relaxed));
-        let named = Algorithm::NAMES.into_iter().zip(counts);
+        let named = Algorithm::VARIANTS.iter().copied().zip(counts);
         named.filter(|&(_, count)| count > 0).collect()
     }
 
     /// The rows of the report: every operation and outcome that was met.
     fn rows(&self) -> Vec<Row> {
-        Operation::ALL
-            .into_iter()
-            .flat_map(|operation| Outcome::all().map(move |outcome| (operation, outcome)))
+        Operation::VARIANTS
+            .iter()
+            .flat_map(|&operation| Outcome::all().map(move |outcome| (operation, outcome)))
             .map(|(operation, outcome)| {
                 let counter = self.of(operation, outcome);
                 let calls = counter.calls.load(Relaxed);

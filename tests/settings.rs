@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use circulant::schedule::Rule;
 use circulant::select::{
@@ -18,7 +19,7 @@ use circulant::select::{
 
 /// The operations that have variables of their own.
 fn of_mpi() -> impl Iterator<Item = Operation> {
-    let all = Operation::ALL.into_iter();
+    let all = Operation::VARIANTS.iter().copied();
     all.filter(|operation| !operation.is_added())
 }
 
@@ -606,7 +607,7 @@ fn list(section: &str) -> String {
 fn reasons() -> String {
     let page = read_file(PAGE);
     let mut text = ".Bl -tag -width inter_communicator -compact\n".to_owned();
-    for reason in Reason::ALL {
+    for reason in Reason::iter() {
         let name = reason.name();
         let (_, row) = page.split_once(&format!("\n| `{name}` | ")).unwrap();
         let (meaning, _) = row.split_once(" |\n").unwrap();
@@ -693,14 +694,14 @@ fn bless() {
 #[test]
 fn the_documentation_lists_every_algorithm() {
     let (page, manual) = (read_file("docs/running.md"), read_file(MANUAL));
-    for name in Algorithm::NAMES {
+    for name in Algorithm::VARIANTS {
         assert!(
             page.contains(&format!("`{name}`")),
             "docs/running.md: {name}"
         );
         let is_listed = |line: &str| {
             let names = line.strip_prefix(".It Sy ").unwrap_or_default();
-            names.split(" , ").any(|listed| listed == name)
+            names.split(" , ").any(|listed| listed == *name)
         };
         assert!(manual.lines().any(is_listed), "{MANUAL}: {name}");
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use strum::VariantArray;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -73,7 +74,7 @@ impl State {
         let native_below = std::array::from_fn(|index| {
             // What is left to MPI for another reason is not called small.
             let is_plain = size > 1 && remote.is_none() && !is_foreign;
-            let limit = select::native_below(Operation::ALL[index], &settings);
+            let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
         Some(State {

@@ -18,8 +18,11 @@
 //! corollary's condition: i reaches 0 by subtracting each skip at most once. [`Sequence::new`]
 //! checks it.
 
+use strum::{FromRepr, VariantArray, VariantNames};
+
 /// A rule for the skips.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum Rule {
     /// Roughly halving: the skips of all other schedules here.
@@ -34,9 +37,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Every rule, in the order of the discriminants.
-    pub const ALL: [Rule; 4] = [Rule::Halving, Rule::Power2, Rule::Sqrt, Rule::Linear];
-
     /// The skip after `skip > 1` for p processes.
     fn next(self, skip: usize, p: usize) -> usize {
         let root = ceil_sqrt(p);
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(skips(Rule::Power2, 22), [22, 16, 8, 4, 2, 1]);
         assert_eq!(skips(Rule::Sqrt, 22), [22, 17, 12, 7, 4, 2, 1]);
         assert_eq!(skips(Rule::Linear, 5), [5, 4, 3, 2, 1]);
-        for rule in Rule::ALL {
+        for &rule in <Rule as VariantArray>::VARIANTS {
             assert_eq!(skips(rule, 1), [1]);
             assert_eq!(skips(rule, 2), [2, 1]);
         }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn every_distance_is_a_sum_of_different_skips() {
         for p in 1..=300 {
-            for rule in Rule::ALL {
+            for &rule in <Rule as VariantArray>::VARIANTS {
                 let sequence = Sequence::of_rule(rule, p);
                 assert!(is_valid(&sequence.skips), "{rule:?} p={p}");
                 let mut reached = vec![false; p];

@@ -278,6 +278,8 @@ fn pipeline_blocks(call: &Facts, factor: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     fn call(operation: Operation, bytes: u64, processes: usize, nodes: usize) -> Facts {
@@ -364,8 +366,9 @@ mod tests {
 
     #[test]
     fn more_bytes_cost_more() {
-        for operation in Operation::ALL
-            .into_iter()
+        for operation in Operation::VARIANTS
+            .iter()
+            .copied()
             .filter(|operation| !operation.is_added())
         {
             for processes in [2, 3, 17, 1 << 20] {
@@ -385,6 +388,8 @@ mod tests {
 
 #[cfg(test)]
 mod blocks_tests {
+    use strum::VariantArray;
+
     use super::*;
 
     fn call(operation: Operation, bytes: u64, processes: usize) -> Facts {
@@ -439,7 +444,7 @@ mod blocks_tests {
     #[test]
     fn the_bounds_hold_for_every_call_and_setting() {
         for settings in every_setting() {
-            for operation in Operation::ALL {
+            for &operation in Operation::VARIANTS {
                 for (m, p) in sizes().flat_map(|m| process_counts().map(move |p| (m, p))) {
                     let n = blocks(&call(operation, m, p), &settings) as u64;
                     assert!(n >= 1);
@@ -457,7 +462,7 @@ mod blocks_tests {
     #[test]
     fn more_bytes_never_make_fewer_blocks() {
         for settings in every_setting() {
-            for (operation, p) in Operation::ALL.into_iter().zip(process_counts()) {
+            for (&operation, p) in Operation::VARIANTS.iter().zip(process_counts()) {
                 let counts: Vec<_> = sizes()
                     .map(|m| blocks(&call(operation, m, p), &settings))
                     .collect();

@@ -1,5 +1,7 @@
 //! What is known of a call, identically on every rank; and why a call goes native.
 
+use strum::{EnumCount, EnumIter, IntoStaticStr, VariantArray};
+
 /// What a choice depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -67,7 +69,8 @@ impl Facts {
 }
 
 /// Why a call went to the MPI library's own collective.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumCount, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(usize)]
 pub enum Reason {
     /// `CIRCULANT_DISABLE=1`.
@@ -106,55 +109,16 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// How many reasons there are: the length of a table with one entry per reason.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Every reason, in the order of the discriminants.
-    pub const ALL: [Reason; 16] = [
-        Reason::Disabled,
-        Reason::Chosen,
-        Reason::OneProcess,
-        Reason::InterCommunicator,
-        Reason::OtherJob,
-        Reason::Small,
-        Reason::OneNode,
-        Reason::CostModel,
-        Reason::NotCommutative,
-        Reason::Scratch,
-        Reason::NoCommunicator,
-        Reason::Memory,
-        Reason::Arguments,
-        Reason::Empty,
-        Reason::SwitchedOff,
-        Reason::DeviceMemory,
-    ];
-
     /// The name in reports and trace lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Disabled => "disabled",
-            Reason::Chosen => "chosen",
-            Reason::OneProcess => "one_process",
-            Reason::InterCommunicator => "inter_communicator",
-            Reason::OtherJob => "other_job",
-            Reason::Small => "small",
-            Reason::OneNode => "one_node",
-            Reason::CostModel => "cost_model",
-            Reason::NotCommutative => "not_commutative",
-            Reason::Scratch => "scratch",
-            Reason::NoCommunicator => "no_communicator",
-            Reason::Memory => "memory",
-            Reason::Arguments => "arguments",
-            Reason::Empty => "empty",
-            Reason::SwitchedOff => "switched_off",
-            Reason::DeviceMemory => "device_memory",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// A collective operation that circulant can run itself. The discriminants index every table that
 /// has one entry per operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[repr(usize)]
 pub enum Operation {
     /// `MPI_Bcast`
@@ -186,26 +150,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// How many operations there are: the length of a table with one entry per operation.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Every operation, in the order of the discriminants.
-    pub const ALL: [Operation; 13] = [
-        Operation::Bcast,
-        Operation::Reduce,
-        Operation::Allgather,
-        Operation::Allgatherv,
-        Operation::ReduceScatterBlock,
-        Operation::ReduceScatter,
-        Operation::Allreduce,
-        Operation::Alltoall,
-        Operation::Gather,
-        Operation::Scatter,
-        Operation::SuccessiveBcast,
-        Operation::AllgatherMerge,
-        Operation::AllreduceV,
-    ];
-
     /// How many operations, the first ones, are MPI's.
     pub const OF_MPI: usize = 10;
 
@@ -213,22 +157,8 @@ impl Operation {
     pub const PIPELINED: usize = 6;
 
     /// The name in reports: that of the function, in lower case, without `mpi_` or `circulant_`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Operation::Bcast => "bcast",
-            Operation::Reduce => "reduce",
-            Operation::Allgather => "allgather",
-            Operation::Allgatherv => "allgatherv",
-            Operation::ReduceScatterBlock => "reduce_scatter_block",
-            Operation::ReduceScatter => "reduce_scatter",
-            Operation::Allreduce => "allreduce",
-            Operation::Alltoall => "alltoall",
-            Operation::Gather => "gather",
-            Operation::Scatter => "scatter",
-            Operation::SuccessiveBcast => "successive_bcast",
-            Operation::AllgatherMerge => "allgather_merge",
-            Operation::AllreduceV => "allreduce_v",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it moves one message from or to one process. The others move one message per process

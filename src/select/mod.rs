@@ -33,12 +33,12 @@ pub use settings::{
 };
 pub use variables::{Description, describe};
 
-use std::fmt;
-
 use cost::{Cost, Network};
+use strum::{IntoStaticStr, VariantNames};
 
 /// How a call runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Algorithm {
     /// The pipelined algorithms on circulant graphs, of n blocks: a broadcast, a reduction, an
     /// allgather or a reduce-scatter.
@@ -92,24 +92,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The names, in reports and trace lines, of all algorithms.
-    pub const NAMES: [&'static str; 13] = [
-        "circulant",
-        "doubling",
-        "ordered",
-        "census",
-        "combining",
-        "tree",
-        "gray",
-        "exchange",
-        "trees",
-        "relay",
-        "measured",
-        "dissemination",
-        "growing",
-    ];
-
-    /// Its place among the [names](Algorithm::NAMES).
+    /// Its place among the names.
     pub const fn index(self) -> usize {
         match self {
             Algorithm::Circulant { .. } => 0,
@@ -128,9 +111,9 @@ impl Algorithm {
         }
     }
 
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        Algorithm::NAMES[self.index()]
+    /// The name in reports and trace lines.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The bytes of a step that were chosen, for one that goes in steps.
@@ -151,12 +134,6 @@ impl Algorithm {
             Algorithm::Circulant { blocks } => blocks,
             _ => 1,
         }
-    }
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -322,6 +299,8 @@ fn is_gray(facts: &Facts, settings: &Settings) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -342,26 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_in_the_order_of_the_discriminants() {
-        for (index, operation) in Operation::ALL.into_iter().enumerate() {
-            assert_eq!(operation as usize, index);
+    fn an_algorithm_is_at_the_place_of_its_name() {
+        let segment = 1;
+        for algorithm in [
+            Algorithm::Circulant { blocks: 1 },
+            Algorithm::Doubling { segment },
+            Algorithm::Census,
+            Algorithm::Gray,
+            Algorithm::Measured,
+            Algorithm::Growing { segment },
+        ] {
+            let name = Algorithm::VARIANTS[algorithm.index()];
+            assert_eq!(name, algorithm.name());
         }
-        for (index, reason) in Reason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
-        names.extend(Operation::ALL.iter().map(|operation| operation.name()));
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Reason::COUNT + Operation::COUNT);
-        let mut names = Algorithm::NAMES.to_vec();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Algorithm::NAMES.len());
     }
 
     #[test]
@@ -452,8 +424,9 @@ mod tests {
     #[test]
     fn a_mode_is_its_operations_own() {
         let native = settings(Mode::Native);
-        for operation in Operation::ALL
-            .into_iter()
+        for operation in Operation::VARIANTS
+            .iter()
+            .copied()
             .filter(|operation| !operation.is_added())
         {
             let facts = Facts {
@@ -570,8 +543,9 @@ mod tests {
             });
         }
         for settings in all {
-            for operation in Operation::ALL
-                .into_iter()
+            for operation in Operation::VARIANTS
+                .iter()
+                .copied()
                 .filter(|operation| !operation.is_added())
             {
                 let limit = native_below(operation, &settings);

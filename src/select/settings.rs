@@ -9,6 +9,8 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt;
 
+use strum::{EnumCount, FromRepr, VariantNames};
+
 use super::Operation;
 use super::variable::Variable;
 use super::variables::{PREFIX, VARIABLES, variables};
@@ -92,7 +94,8 @@ pub struct OperationSettings {
 }
 
 /// Who runs an operation.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum Mode {
     /// circulant, if the cost model predicts a gain.
@@ -104,14 +107,10 @@ pub enum Mode {
     Circulant,
 }
 
-impl Mode {
-    /// Every mode, in the order of the discriminants.
-    pub(super) const ALL: [Mode; 3] = [Mode::Auto, Mode::Native, Mode::Circulant];
-}
-
 /// How growing operands are exchanged. The algorithms are those of Lang, *Modified
 /// Bruck/Dissemination Algorithm for Commutative Reduction in MPI*.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum Merging {
     /// The algorithm that is fastest as far as measured: [`Circulant`](Merging::Circulant).
@@ -125,18 +124,9 @@ pub enum Merging {
     Circulant,
 }
 
-impl Merging {
-    /// Every one, in the order of the discriminants.
-    pub(super) const ALL: [Merging; 4] = [
-        Merging::Auto,
-        Merging::Allgather,
-        Merging::Dissemination,
-        Merging::Circulant,
-    ];
-}
-
 /// How circulant_successive_bcast sends values.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum Successive {
     /// Along trees; or the faster way, as measured during the call, if values are small and many.
@@ -150,19 +140,10 @@ pub enum Successive {
     Relay,
 }
 
-impl Successive {
-    /// Every one, in the order of the discriminants.
-    pub(super) const ALL: [Successive; 4] = [
-        Successive::Auto,
-        Successive::Native,
-        Successive::Trees,
-        Successive::Relay,
-    ];
-}
-
 /// Which sends are synchronous-mode. Such a send completes only when its receive has begun, so no
 /// rank runs ahead.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum Pacing {
     /// Those of a rank that received nothing in the round before, because nothing else paces it.
@@ -174,13 +155,9 @@ pub enum Pacing {
     Eager,
 }
 
-impl Pacing {
-    /// Every pacing, in the order of the discriminants.
-    pub(super) const ALL: [Pacing; 3] = [Pacing::Auto, Pacing::Synchronous, Pacing::Eager];
-}
-
 /// Whether broadcasts with successive roots overlap.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u64)]
 pub enum BcastOrder {
     /// They do not.
@@ -188,11 +165,6 @@ pub enum BcastOrder {
     Auto,
     /// Small ones do: they go along trees that overlap.
     Gray,
-}
-
-impl BcastOrder {
-    /// Every order, in the order of the discriminants.
-    pub(super) const ALL: [BcastOrder; 2] = [BcastOrder::Auto, BcastOrder::Gray];
 }
 
 /// Where a value came from.

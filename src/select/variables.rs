@@ -5,6 +5,8 @@
 //! unknown one, the agreement between ranks, the list of the settings in force. The tables of
 //! `docs/settings.md` and of the man page are, too: `make settings` writes them anew.
 
+use strum::{VariantArray, VariantNames};
+
 use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
 use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Successive};
@@ -138,10 +140,10 @@ static GENERAL: [(&str, &[Variable]); 7] = [
         &[
             Variable::agreed(
                 "CIRCULANT_SKIPS",
-                Accepts::OneOf(&["halving", "power2", "sqrt", "linear"]),
+                Accepts::OneOf(<Rule as VariantNames>::VARIANTS),
                 "rule for the skips of the one-block algorithms",
                 |s| s.skips as u64,
-                |s, word| s.skips = Rule::ALL[word as usize],
+                |s, word| s.skips = Rule::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_SEGMENT",
@@ -180,11 +182,11 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             ),
             Variable::agreed(
                 "CIRCULANT_PACING",
-                Accepts::OneOf(&["auto", "synchronous", "eager"]),
+                Accepts::OneOf(Pacing::VARIANTS),
                 "which sends are synchronous-mode; synchronous: all; eager: none; auto: those of a \
                 rank that received nothing in the round before",
                 |s| s.pacing as u64,
-                |s, word| s.pacing = Pacing::ALL[word as usize],
+                |s, word| s.pacing = Pacing::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_SCRATCH_MAX",
@@ -209,20 +211,20 @@ static GENERAL: [(&str, &[Variable]); 7] = [
         &[
             Variable::agreed(
                 "CIRCULANT_BCAST_ORDER",
-                Accepts::OneOf(&["auto", "gray"]),
+                Accepts::OneOf(BcastOrder::VARIANTS),
                 "gray: broadcasts of up to 64 KiB overlap, if their roots follow each other as \
                 circulant_successive_owner says",
                 |s| s.bcast_order as u64,
-                |s, word| s.bcast_order = BcastOrder::ALL[word as usize],
+                |s, word| s.bcast_order = BcastOrder::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_SUCCESSIVE_BCAST",
-                Accepts::OneOf(&["auto", "native", "trees", "relay"]),
+                Accepts::OneOf(Successive::VARIANTS),
                 "how circulant_successive_bcast sends values; native: by MPI_Bcast; trees: each \
                 value along a tree; relay: several values in a message from owner to owner; auto: \
                 trees, or the faster of both where values are small and many",
                 |s| s.successive as u64,
-                |s, word| s.successive = Successive::ALL[word as usize],
+                |s, word| s.successive = Successive::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_RELAYED",
@@ -233,11 +235,11 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             ),
             Variable::agreed(
                 "CIRCULANT_MERGE",
-                Accepts::OneOf(&["auto", "allgather", "dissemination", "circulant"]),
+                Accepts::OneOf(Merging::VARIANTS),
                 "how circulant_allgather_merge and circulant_allreduce_v exchange operands; \
                 allgather: by MPI_Allgatherv; auto: as circulant",
                 |s| s.merging as u64,
-                |s, word| s.merging = Merging::ALL[word as usize],
+                |s, word| s.merging = Merging::from_repr(word).unwrap_or_default(),
             ),
         ],
     ),
@@ -338,11 +340,11 @@ static OF_OTHERS: [Variable; OTHERS] = [
 const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
     Variable::agreed(
         name,
-        Accepts::OneOf(&["auto", "native", "circulant"]),
+        Accepts::OneOf(Mode::VARIANTS),
         "who runs the operation; native: the MPI library; circulant: circulant, except for small \
         calls; auto: circulant, if a gain is predicted",
         |s| s.operations[OPERATION].mode as u64,
-        |s, word| s.operations[OPERATION].mode = Mode::ALL[word as usize],
+        |s, word| s.operations[OPERATION].mode = Mode::from_repr(word).unwrap_or_default(),
     )
 }
 
@@ -370,7 +372,7 @@ const fn of_operation<const OPERATION: usize>(
         Variable::agreed(
             factor,
             FACTOR,
-            if Operation::ALL[OPERATION].is_rooted() {
+            if Operation::VARIANTS[OPERATION].is_rooted() {
                 "F, in this operation"
             } else {
                 "G, in this operation"

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use strum::VariantArray;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -168,7 +169,7 @@ fn teams(processes: usize) -> impl Strategy<Value = Vec<usize>> {
 }
 
 fn calls(processes: usize) -> impl Strategy<Value = DrawnCall> {
-    let rules = prop::sample::select(Rule::ALL.to_vec());
+    let rules = prop::sample::select(<Rule as VariantArray>::VARIANTS.to_vec());
     let stages = prop::collection::vec(stages(), 1..4);
     (teams(processes), rules, 0..120usize, stages).prop_map(|(ranks, rule, length, stages)| {
         DrawnCall {
@@ -478,7 +479,7 @@ fn check(drawn: &Drawn) -> Result<(), TestCaseError> {
 fn intergroups() -> impl Strategy<Value = Intergroup> {
     let lengths = || prop::collection::vec(0..30usize, 1..16);
     let divisions = prop::sample::select(vec![Division::Evenly, Division::ByBlocks]);
-    let rules = prop::sample::select(Rule::ALL.to_vec());
+    let rules = prop::sample::select(<Rule as VariantArray>::VARIANTS.to_vec());
     let seeds = prop::option::weighted(0.9, any::<u64>());
     let how = (divisions, 1..40usize, rules, pacings(), seeds);
     ([lengths(), lengths()], how).prop_map(

@@ -6,6 +6,7 @@
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;
 use circulant::schedule::Rule;
+use strum::VariantArray;
 
 use crate::simulator::{Counts, Intergroup, simulate_intergroup};
 
@@ -127,7 +128,7 @@ fn steps_pacing_and_skips_are_no_failure() {
                     Division::Evenly => [patterns(p)[a].clone(), patterns(q)[b].clone()],
                 };
                 for (window, sends) in pacings {
-                    for rule in Rule::ALL {
+                    for &rule in <Rule as VariantArray>::VARIANTS {
                         for synchronous in
                             [Synchronous::All, Synchronous::None, Synchronous::Unpaced]
                         {
