@@ -71,11 +71,8 @@ impl Combination {
         service: &mut Service,
         counts: Counts,
     ) -> Result<Done, Stop> {
-        let lengths = || {
-            counts
-                .all()
-                .map(|count| usize::try_from(count).unwrap_or(0))
-        };
+        let length = |count| usize::try_from(count).unwrap_or(0);
+        let lengths = || counts.all().map(length);
         let mut end = 0;
         let parts = lengths().map(|length| {
             end += length;
@@ -86,13 +83,12 @@ impl Combination {
             }
         });
         let mut stages = service.spare.stages();
-        let (team, unit) = (&service.team, self.input.datatype().size());
+        let segment = units(algorithm.segment(), self.input.datatype().size());
+        let team = &service.team;
         match algorithm {
-            Algorithm::Doubling { segment } => {
-                stages.reduce_scatter(team, parts, units(segment, unit), false);
-            }
-            Algorithm::Ordered { segment } => {
-                stages.ordered_reduce_scatter(team, parts, units(segment, unit), false);
+            Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts, segment, false),
+            Algorithm::Ordered { .. } => {
+                stages.ordered_reduce_scatter(team, parts, segment, false);
             }
             _ => stages.pipelined_reduce_scatter(team, parts, algorithm.blocks(), false),
         }
@@ -151,15 +147,12 @@ impl Combination {
         count: usize,
     ) -> Stages {
         let mut stages = service.spare.stages();
-        let (team, unit) = (&service.team, self.input.datatype().size());
+        let segment = units(algorithm.segment(), self.input.datatype().size());
         match algorithm {
-            Algorithm::Ordered { segment } => {
-                stages.ordered_allreduce(team, 0..count, units(segment, unit), self.in_place);
+            Algorithm::Ordered { .. } => {
+                stages.ordered_allreduce(&service.team, 0..count, segment, self.in_place);
             }
-            Algorithm::Doubling { segment } => {
-                stages.allreduce(team, 0..count, units(segment, unit), self.in_place);
-            }
-            _ => stages.allreduce(team, 0..count, usize::MAX, self.in_place),
+            _ => stages.allreduce(&service.team, 0..count, segment, self.in_place),
         }
         stages
     }

@@ -128,11 +128,6 @@ impl Stream {
     pub fn longest_block(&self) -> usize {
         longest(&self.blocks)
     }
-
-    /// Units of the longest segment.
-    pub fn longest_segment(&self) -> usize {
-        longest(&self.segments)
-    }
 }
 
 fn longest(bounds: &[usize]) -> usize {
@@ -469,7 +464,7 @@ mod tests {
                     let end = free[0][part.sender].max(free[1][part.receiver]) + part.length;
                     (free[0][part.sender], free[1][part.receiver]) = (end, end);
                 }
-                let bound = stream.longest_block().max(stream.longest_segment());
+                let bound = longest(&stream.blocks).max(longest(&stream.segments));
                 let end = free.concat().into_iter().max().unwrap_or(0);
                 assert!(end <= bound, "{lengths:?} to {receivers}: {end} > {bound}");
             }

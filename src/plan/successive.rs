@@ -132,18 +132,6 @@ impl Succession {
             2 * (steps - 1) + self.depth()
         }
     }
-
-    /// A lower bound on the time of p steps where a process has at most `degree` children, in the
-    /// manner of the paper's Proposition 2: each process receives p - 1 values and sends its own; a
-    /// broadcast has at least (p - 1)/degree processes that send, the root among them; so some
-    /// process sends on as many values as there are others of those.
-    pub fn lower_bound(&self, degree: usize) -> usize {
-        let others = self.processes.saturating_sub(1);
-        match others.div_ceil(degree.max(1)).checked_sub(1) {
-            Some(forwards) => others + 1 + forwards,
-            None => 0,
-        }
-    }
 }
 
 /// The tree of one step. A process is a rank; what is computed with is labels.
