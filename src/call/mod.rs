@@ -262,7 +262,7 @@ fn run<M: Owner>(
 /// Runs calls, in progress at once, until the end of all.
 ///
 /// # Errors
-/// MPI's, of any of them. All are then over.
+/// MPI's, of any of them. The receives of all are then given up.
 fn complete<M: Memory, C: AsMut<[Running<M>]>>(mut calls: C) -> Result<C, Stop> {
     match advance_all(calls.as_mut()) {
         Ok(()) => Ok(calls),

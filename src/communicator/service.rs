@@ -88,7 +88,7 @@ impl Spare {
 }
 
 impl Reserve for Arc<Allocation> {
-    /// What another call still uses is left to it.
+    /// Memory that another call still uses is left to that call, and new memory taken.
     fn reserve(&mut self, bytes: usize) -> bool {
         if Arc::get_mut(self).is_none() {
             *self = Arc::default();
@@ -173,8 +173,8 @@ impl Service {
     /// # Errors
     /// That.
     pub fn check_operator(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
-        let is_own = operator.is_predefined();
-        if !is_own || datatype.is_predefined() && self.accepts(operator, datatype) {
+        let is_predefined = operator.is_predefined();
+        if !is_predefined || datatype.is_predefined() && self.accepts(operator, datatype) {
             Ok(())
         } else {
             Err(Stop::Native(Reason::Arguments))

@@ -237,7 +237,8 @@ impl State {
         let mut service = self.take_service()?;
         let result = service.check(data).and_then(|()| call(&mut service));
         if let Err(Stop::Failed(_)) = result {
-            // Sends may be under way from its memory, so it is neither used again nor freed.
+            // The private communicator has transfers under way, and freeing it is collective: it is
+            // neither used again nor freed.
             std::mem::forget(service);
             self.refuse(Reason::NoCommunicator);
         } else {

@@ -153,8 +153,8 @@ unsafe extern "C" fn drop_value<T>(
     SUCCESS
 }
 
-/// The `most` places of a table where what belongs to a handle may be: those of other handles may come
-/// first. The length of the table is a power of two.
+/// The `most` entries of a table that a handle may have: from the entry that its hash says, the
+/// next ones, since another handle may have the first. The length of the table is a power of two.
 pub(super) fn nearby<T>(table: &[T], handle: usize, most: usize) -> impl Iterator<Item = &T> {
     let mixed = handle.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
     let first = mixed >> (usize::BITS - table.len().trailing_zeros());
@@ -197,6 +197,9 @@ impl Cache {
     }
 
     fn find(&self, handle: usize) -> Option<*mut c_void> {
+        if handle == FREE || handle == BUSY {
+            return None;
+        }
         let mut entries = self.entries(handle);
         let found = entries.find(|entry| entry.handle.load(Ordering::Acquire) == handle)?;
         let value = found.value.load(Ordering::Relaxed);

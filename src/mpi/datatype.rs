@@ -36,8 +36,8 @@ pub struct Datatype {
     kept: Option<NonNull<Kept>>,
 }
 
-// SAFETY: a handle of the program's, which any thread may use, numbers, and what is remembered, which
-// is shared as a reference to it would be.
+// SAFETY: a handle of the program's, which any thread may use, numbers, and what is remembered,
+// which is shared as a reference to it would be.
 unsafe impl Send for Datatype {}
 // SAFETY: as above.
 unsafe impl Sync for Datatype {}
@@ -244,8 +244,8 @@ impl Datatype {
 
     /// What is remembered of it.
     fn kept(&self) -> Option<&Kept> {
-        // SAFETY: MPI drops it with the datatype, which the program must not free during a call with
-        // it; and nothing of a call keeps it longer.
+        // SAFETY: MPI drops it with the datatype, which the program must not free during a call
+        // with it; and nothing of a call keeps it longer.
         self.kept.map(|kept| unsafe { kept.as_ref() })
     }
 
@@ -490,8 +490,8 @@ impl Datatype {
         self.element(base.offset(self.lower().wrapping_neg()), index as isize)
     }
 
-    /// The address of the first of `count` elements in scratch that starts at `base`: the last one is
-    /// there where they follow each other downwards.
+    /// The address of the first of `count` elements in scratch that starts at `base`: the last one
+    /// is there where they follow each other downwards.
     pub fn first_in(&self, base: Buffer, count: usize) -> Buffer {
         let steps = if self.extent < 0 {
             count.saturating_sub(1)

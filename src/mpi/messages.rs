@@ -29,14 +29,17 @@ impl Sending {
 }
 
 impl Communicator {
-    /// Starts to send bytes, which stay there until the send is finished.
+    /// Starts to send bytes.
     ///
     /// # Errors
     /// MPI's.
-    pub fn start_send(self, to: usize, bytes: Region) -> Result<Sending, Error> {
+    ///
+    /// # Safety
+    /// The bytes stay there, and nothing is written to them, until the send is finished.
+    pub unsafe fn start_send(self, to: usize, bytes: Region) -> Result<Sending, Error> {
         let (start, count, byte) = bytes.typed();
         let mut sending = Sending(native().constants.request_null);
-        // SAFETY: `count` bytes are at `start`.
+        // SAFETY: `count` bytes are at `start`, and stay there by this function's contract.
         check(unsafe {
             (native().functions.PMPI_Isend)(
                 start.as_ptr(),

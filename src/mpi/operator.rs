@@ -92,10 +92,10 @@ impl Operator {
             )
     }
 
-    /// Whether MPI accepts this predefined operator on a predefined `datatype`: asks it to reduce one
-    /// element, on a communicator of this process alone, where errors are returned. (MPI_Reduce_local
-    /// would raise them on a communicator of the program.) Yes, if that communicator cannot be made: the
-    /// other processes will not say no to the same question.
+    /// Whether MPI accepts this predefined operator on a predefined `datatype`: asks it to reduce
+    /// one element, on a communicator of this process alone, where errors are returned.
+    /// (MPI_Reduce_local would raise them on a communicator of the program.) Yes, if that
+    /// communicator cannot be made: the other processes will not say no to the same question.
     pub fn accepts(self, datatype: &Datatype, private: &Private) -> bool {
         // One element of any predefined datatype; zero is a value of all of them.
         let (input, mut output) = ([0u128; 4], [0u128; 4]);

@@ -13,7 +13,8 @@
 //!         the i-th process of s[j] sends its block to b[j]
 //!         b[j] sends the i-th of |s[j]| parts of its block to the i-th process of s[j]
 //!     allgather in A of what came from B, and in B of what came from A
-//! Algorithm 2 (blocks of any sizes): segments of floor(K/q) or ceil(K/q) bytes, and the same allgathers;
+//! Algorithm 2 (blocks of any sizes): segments of floor(K/q) or ceil(K/q) bytes, and the same
+//! allgathers;
 //!     a sender sends to its receivers in the order of their ranks; a receiver receives from the
 //!     sender with further receivers behind it, then from those that have no other, then from the
 //!     sender with other receivers before it

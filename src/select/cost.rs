@@ -22,8 +22,8 @@
 //!
 //! The others need several blocks only where their parts differ in size: the algorithms with one
 //! block take q rounds in which each process sends p - 1 parts, which nothing undercuts where all
-//! are as large. So G is for where one block would [move more](one_block_volume) than n do: n
-//! blocks move (n - 1 + q)/n times the problem.
+//! are as large. Where one block would [move more](one_block_volume) than n do, which move (n - 1 +
+//! q)/n times the problem, the network that G stands for decides what weighs more, bytes or rounds.
 //!
 //! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F: the factor stands for
 //! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
@@ -58,19 +58,29 @@ impl Network {
     }
 }
 
-/// What a call costs the port that is used most.
+/// What a call costs the process, and the port, that have the most to do.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
     /// Messages, one after the other.
     rounds: f64,
     /// The bytes in them.
     bytes: f64,
+    /// The processes that share a port.
+    sharing: f64,
 }
 
 impl Cost {
+    /// The same, if each process had a port of its own.
+    pub fn of_one_process(self) -> Cost {
+        Cost {
+            sharing: 1.0,
+            ..self
+        }
+    }
+
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
-        network.alpha * self.rounds + network.beta * self.bytes
+        network.alpha * self.rounds + network.beta * self.bytes * self.sharing
     }
 }
 
@@ -126,7 +136,8 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     };
     Cost {
         rounds,
-        bytes: bytes * call.processes_per_node() as f64,
+        bytes,
+        sharing: call.processes_per_node() as f64,
     }
 }
 
@@ -163,6 +174,7 @@ pub fn native(call: &Facts) -> f64 {
     let cost = Cost {
         rounds: native_startups(call),
         bytes: volume * bytes,
+        sharing: 1.0,
     };
     cost.on(Network::SHIPPED)
 }
@@ -182,6 +194,7 @@ fn native_across_groups(call: &Facts) -> f64 {
     let cost = Cost {
         rounds: 2.0 * f64::from(call.phases()),
         bytes: volume * call.bytes as f64,
+        sharing: 1.0,
     };
     cost.on(Network::SHIPPED)
 }
@@ -197,8 +210,8 @@ pub const BLOCKS_MAX: u64 = 1 << 20;
 /// message (measured over shared memory with 16 MB), small enough for scratch.
 pub const PAIR_BLOCK: u64 = 4 << 20;
 
-/// The number of blocks n of a pipeline that runs `call`: at least 1, at most one a unit, enough for
-/// [`MESSAGE_MAX`], and otherwise at most [`BLOCKS_MAX`].
+/// The number of blocks n of a pipeline that runs `call`: at least 1, at most one a unit, enough
+/// for [`MESSAGE_MAX`], and otherwise at most [`BLOCKS_MAX`].
 ///
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.

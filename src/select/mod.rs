@@ -205,10 +205,11 @@ pub struct Candidate {
     pub cost: Cost,
 }
 
-/// The fastest candidate on the network that blocks are sized for.
+/// The fastest candidate on the network that blocks are sized for, however many nodes there are:
+/// forced calls are chosen before these are known.
 fn fastest(facts: &Facts, settings: &Settings) -> Option<Candidate> {
     let network = Network::of_blocks(facts.operation, settings);
-    let seconds = |candidate: &Candidate| candidate.cost.on(network);
+    let seconds = |candidate: &Candidate| candidate.cost.of_one_process().on(network);
     candidates(facts, settings).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
@@ -283,8 +284,8 @@ pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Ca
 }
 
 /// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
-/// group by blocks, in steps of `segment` bytes: that takes the fewest messages. Evenly, where it is
-/// the bytes that count.
+/// group by blocks, in steps of `segment` bytes: that takes the fewest messages. Evenly, where it
+/// is the bytes that count.
 pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
     longest <= segment
 }
@@ -323,14 +324,26 @@ mod tests {
     #[test]
     fn an_algorithm_is_at_the_place_of_its_name() {
         let segment = 1;
-        for algorithm in [
+        let all = [
             Algorithm::Circulant { blocks: 1 },
             Algorithm::Doubling { segment },
+            Algorithm::Ordered { segment },
             Algorithm::Census,
+            Algorithm::Combining,
+            Algorithm::Tree,
             Algorithm::Gray,
+            Algorithm::Exchange {
+                segment,
+                by_blocks: true,
+            },
+            Algorithm::Trees,
+            Algorithm::Relay,
             Algorithm::Measured,
+            Algorithm::Dissemination { segment },
             Algorithm::Growing { segment },
-        ] {
+        ];
+        assert_eq!(all.len(), Algorithm::VARIANTS.len());
+        for algorithm in all {
             let name = Algorithm::VARIANTS[algorithm.index()];
             assert_eq!(name, algorithm.name());
         }
@@ -499,6 +512,28 @@ mod tests {
         // Parts of 0, 1 and 2 units: one block would move twice as much.
         let irregular = blocks_of(Operation::ReduceScatter, 4_000_000, 500_000, 16);
         assert_eq!(irregular, 167);
+    }
+
+    /// Forced calls are chosen before it is known on how many nodes their processes are.
+    #[test]
+    fn what_is_forced_runs_alike_on_any_number_of_nodes() {
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        for processes in [2, 3, 4, 5, 16, 17] {
+            for bytes in [100, 1000, 5000, 100_000, 4_000_000] {
+                for part in [1, 2, 3, 16] {
+                    let on = |nodes| Facts {
+                        operation: Operation::Allgatherv,
+                        largest: bytes / part,
+                        ..call(bytes, processes, nodes)
+                    };
+                    let apart = choose(&on(processes), &force);
+                    assert_eq!(choose(&on(1), &force), apart, "{:?}", on(1));
+                }
+            }
+        }
     }
 
     /// One block needs scratch for twice the problem.

@@ -128,8 +128,8 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_G",
                 FACTOR,
-                "the other pipelined operations: sqrt(m q)/G blocks, unless one block moves no \
-                more bytes",
+                "the other pipelined operations: sqrt(m q)/G blocks, unless one block is predicted \
+                to be as fast",
                 |s| s.g.to_bits(),
                 |s, word| s.g = f64::from_bits(word),
             ),

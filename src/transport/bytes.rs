@@ -175,7 +175,7 @@ impl Bytes {
         lists.unpacked.clear();
         lists.at_end.clear();
         lists.cut.clear();
-        // SAFETY: the regions are used as long as this memory, or one that shares it, which have the
+        // SAFETY: the regions are used as long as this value, or one that shares it: both keep the
         // allocation.
         let region = unsafe { allocation.region() };
         Bytes {
@@ -252,8 +252,8 @@ impl Bytes {
         last.map_or(0, |home| home.start + home.region.length())
     }
 
-    /// The bytes `range` of the result space, one message of which others come behind the earlier
-    /// ones, are unpacked as they arrive.
+    /// The bytes `range` of the result space, which are one message, are unpacked as they arrive.
+    /// Ranges are added in ascending order.
     pub fn unpack_to(&mut self, range: Range<usize>, to: Packing) {
         self.lists.unpacked.push(Unpacked {
             start: range.start,

@@ -39,7 +39,7 @@ pub enum Aside {
 
 impl Elements {
     /// `input` is combined into `result` by `operator`; `scratch` elements for the engine, and what
-    /// is put aside, are in `allocation`. `packed` is kept for its memory.
+    /// is put aside, are in `allocation`. `packed` is a buffer for packed elements, of any length.
     ///
     /// # Errors
     /// MPI's, where the input is copied.
@@ -58,7 +58,7 @@ impl Elements {
             Aside::Input => input.count(),
             Aside::Result(count) => count,
         };
-        // SAFETY: the elements there are used as long as this memory, which has the allocation.
+        // SAFETY: the elements there are used as long as this value, which keeps the allocation.
         let region = unsafe { allocation.region() };
         let all = Array::inside(region, scratch + more, *input.datatype());
         let apart = all.part(scratch..scratch + more);

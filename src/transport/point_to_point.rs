@@ -9,7 +9,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 
 use super::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
 use crate::mpi::{
-    Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, check,
+    Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
     ignored_status, int, native,
 };
 
@@ -165,6 +165,21 @@ impl<M: Memory> PointToPoint<M> {
         (flag != 0).then(|| (code, unsafe { status.assume_init() }))
     }
 
+    /// A transfer has ended with this code and status.
+    fn end(&mut self, awaited: Awaited, code: c_int, status: &MPI_Status) -> Result<(), Error> {
+        let null = self.native.constants.request_null;
+        match awaited {
+            Awaited::Send(slot) => {
+                self.sends[slot] = null;
+                check(code)
+            }
+            Awaited::Receive(slot) => {
+                self.receives[slot] = null;
+                self.compare(slot, code, status)
+            }
+        }
+    }
+
     /// Looks whether a receive that has ended brought what it was for. If not, others are not left
     /// waiting, but hear of it by messages that are too short.
     fn compare(&mut self, slot: usize, code: c_int, status: &MPI_Status) -> Result<(), Error> {
@@ -244,8 +259,8 @@ impl<M: Memory> Transport for PointToPoint<M> {
             SendMode::Synchronous => functions.PMPI_Issend,
         };
         let request = &mut self.sends[slot];
-        // SAFETY: `count` units are at `start`, by the contract of `Memory`. The engine uses them for
-        // nothing else until the send is finished, and until then the memory is not freed.
+        // SAFETY: `count` units are at `start`, by the contract of `Memory`. The engine uses them
+        // for nothing else until the send is finished, and until then the memory is not freed.
         check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
     }
 
@@ -277,12 +292,11 @@ impl<M: Memory> Transport for PointToPoint<M> {
         if request == self.native.constants.request_null {
             return Ok(Progress::Ready);
         }
-        let Some((code, _)) = self.ended(&mut request) else {
+        let Some((code, status)) = self.ended(&mut request) else {
             self.awaited = Some(Awaited::Send(slot));
             return Ok(Progress::Pending);
         };
-        self.sends[slot] = self.native.constants.request_null;
-        check(code)?;
+        self.end(Awaited::Send(slot), code, &status)?;
         Ok(Progress::Ready)
     }
 
@@ -295,8 +309,7 @@ impl<M: Memory> Transport for PointToPoint<M> {
             self.awaited = Some(Awaited::Receive(slot));
             return Ok(Progress::Pending);
         };
-        self.receives[slot] = self.native.constants.request_null;
-        self.compare(slot, code, &status)?;
+        self.end(Awaited::Receive(slot), code, &status)?;
         Ok(Progress::Ready)
     }
 
@@ -345,22 +358,14 @@ pub fn wait_for_one<'a, M: Memory + 'a>(
             status.as_mut_ptr(),
         )
     };
-    let finished = usize::try_from(index)
-        .ok()
-        .and_then(|index| awaited.get_mut(index));
-    let Some((transport, awaited)) = finished else {
-        return check(code);
-    };
     // SAFETY: all its fields are integers, which were zero.
     let status = unsafe { status.assume_init() };
-    match *awaited {
-        Awaited::Send(slot) => {
-            transport.sends[slot] = native.constants.request_null;
-            check(code)
-        }
-        Awaited::Receive(slot) => {
-            transport.receives[slot] = native.constants.request_null;
-            transport.compare(slot, code, &status)
+    // Where one has failed, the MPI library may have ended others that failed, too: Open MPI does.
+    let index = usize::try_from(index).ok();
+    for (other, (transport, awaited)) in awaited.iter_mut().enumerate() {
+        if Some(other) == index || requests[other] == native.constants.request_null {
+            transport.end(*awaited, code, &status)?;
         }
     }
+    check(if index.is_none() { code } else { SUCCESS })
 }

@@ -175,6 +175,20 @@ static void broadcast_of(int count, int others) {
     check(class == expected, "the error class is %d, not %d", class, expected);
 }
 
+/* A large broadcast of which the last process expects a little less: it hears of it, or whoever it
+ * forwards to. */
+static void broadcast_with_less_on_the_last(void) {
+    enum { LARGE = 200000, LESS = 777 };
+    check_case("broadcast of %d bytes with %d less on the last rank", LARGE, LESS);
+    char *data = allocate(LARGE);
+    memset(data, world_rank, LARGE);
+    const int count = world_rank == world_size - 1 ? LARGE - LESS : LARGE;
+    int heard = MPI_Bcast(data, count, MPI_BYTE, 0, comm) != MPI_SUCCESS, anybody = 0;
+    PMPI_Allreduce(&heard, &anybody, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(anybody, "nobody heard of it");
+    free(data);
+}
+
 /* One process has twice as many elements as the others: somebody hears of it. */
 static void with_more_on(int one) {
     const int count = world_rank == one ? 2 : 1, most = 2 * world_size;
@@ -216,9 +230,11 @@ int main(int argc, char **argv) {
         overlaid_scatter(alone);
     }
     if (argc > 1) {
-        broadcast_of(1, 10);
+        broadcast_of(5, 10);
         medley(comm, 100);
-        broadcast_of(10, 1);
+        broadcast_of(10, 5);
+        medley(comm, 100);
+        broadcast_with_less_on_the_last();
         medley(comm, 100);
         for (int one = 0; one < world_size; one++) {
             with_more_on(one);

@@ -175,8 +175,8 @@ fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
         unsafe { std::slice::from_raw_parts(checked(run), run.count()) }
     };
     let start = checked(to);
-    // SAFETY: as above: `apply` has counted them. No operand is there, and the call may write there:
-    // it is the program's result buffer or a store.
+    // SAFETY: as above: `apply` has counted them. No operand is there, and the call may write
+    // there: it is the program's result buffer or a store.
     let out = unsafe { std::slice::from_raw_parts_mut(start, left.count() + right.count()) };
     merge::merge(of(left), of(right), out);
 }

@@ -260,7 +260,9 @@ impl Stores for Operands<'_> {
             Some(header) => write_header(wire, header),
             None => wire = behind_header(wire),
         }
-        self.send = Some(self.communicator.start_send(to, wire)?);
+        // SAFETY: the wire is written again after the send is finished. After an error this memory
+        // is never freed (`run`).
+        self.send = Some(unsafe { self.communicator.start_send(to, wire) }?);
         Ok(())
     }
 
