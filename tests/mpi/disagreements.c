@@ -175,10 +175,10 @@ static void broadcast_of(int count, int others) {
     check(class == expected, "the error class is %d, not %d", class, expected);
 }
 
-/* A large broadcast of which the last process expects a little less: it hears of it, or whoever it
- * forwards to. */
+/* A large broadcast, of as many blocks, of which the last process expects a little less: somebody
+ * hears of it. */
 static void broadcast_with_less_on_the_last(void) {
-    enum { LARGE = 200000, LESS = 777 };
+    enum { LARGE = 200000, LESS = 7 };
     check_case("broadcast of %d bytes with %d less on the last rank", LARGE, LESS);
     char *data = allocate(LARGE);
     memset(data, world_rank, LARGE);
