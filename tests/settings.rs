@@ -14,7 +14,7 @@ use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 use circulant::schedule::Rule;
 use circulant::select::{
     Algorithm, BcastOrder, Description, ENCODED, Merging, Mode, Operation, OperationSettings,
-    Origin, Pacing, Reason, Settings, Successive, describe,
+    Origin, Pacing, Reason, Select, Settings, Successive, describe,
 };
 
 /// The operations that have variables of their own.
@@ -87,6 +87,7 @@ fn the_defaults_are_the_documented_ones() {
         successive: Successive::Auto,
         relayed: 1_024,
         node_size: None,
+        select: Select::Model,
         chunks: 1,
         inter: true,
         gpu: true,
@@ -123,6 +124,8 @@ fn good_values_of_the_general_variables() {
         ("SUCCESSIVE_BCAST=relay", |s| {
             s.successive = Successive::Relay
         }),
+        ("SELECT=learn", |s| s.select = Select::Learn),
+        ("SELECT=adaptive", |s| s.select = Select::Adaptive),
         ("NODE_SIZE=3", |s| s.node_size = Some(3)),
         ("CHUNKS=2", |s| s.chunks = 2),
         ("RELAYED=0", |s| s.relayed = 0),
@@ -373,6 +376,7 @@ fn everything_set() -> Settings {
     let general = [
         "DISABLE=1",
         "FORCE=1",
+        "SELECT=adaptive",
         "MIN_BYTES=1K",
         "BLOCK_SIZE=3",
         "F=1.5",

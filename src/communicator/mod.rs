@@ -7,6 +7,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `job` | this process in its job: its settings, and the report at the end |
+//! | `learning` | what is measured of its calls, so that the fastest candidate runs them |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `state` | who is in a communicator, the agreed settings, the nodes |
 //! | `service` | what serves its calls |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod job;
+mod learning;
 mod lookup;
 mod service;
 mod state;

@@ -7,11 +7,13 @@ use strum::VariantArray;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::learning::Learning;
 use super::service::Service;
 use super::{Stop, job, lookup};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::plan::Succession;
+use crate::report::Outcome;
 use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Settings};
 use crate::stage::Groups;
 use crate::team::Nodes;
@@ -37,6 +39,8 @@ pub struct State {
     service: Mutex<Slot>,
     /// The root of the latest broadcast, or what no root is.
     latest_root: AtomicUsize,
+    /// What was measured, where settings have it that way.
+    learning: Option<Learning>,
 }
 
 /// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
@@ -77,7 +81,9 @@ impl State {
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
+        let learning = Learning::new(&settings, remote.is_some() || is_foreign);
         Some(State {
+            learning,
             communicator,
             rank,
             size,
@@ -177,6 +183,23 @@ impl State {
     /// # Errors
     /// Native, if it is not.
     pub fn choose(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        if let Some(learning) = &self.learning {
+            if let Some(choice) = learning.choose(self, facts)? {
+                return choice.map_err(Stop::Native);
+            }
+        }
+        self.choose_by_model(facts)
+    }
+
+    /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
+    /// collective.
+    pub fn end(&self, outcome: Outcome) {
+        if let Some(learning) = &self.learning {
+            learning.end(self, outcome);
+        }
+    }
+
+    fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
         let choose = |nodes| {
             let facts = Facts { nodes, ..facts };
             select::choose(&facts, &self.settings).map_err(Stop::Native)

@@ -58,29 +58,19 @@ impl Network {
     }
 }
 
-/// What a call costs the process, and the port, that have the most to do.
+/// What a call costs the port that is used most.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
     /// Messages, one after the other.
     rounds: f64,
     /// The bytes in them.
     bytes: f64,
-    /// The processes that share a port.
-    sharing: f64,
 }
 
 impl Cost {
-    /// The same, if each process had a port of its own.
-    pub fn of_one_process(self) -> Cost {
-        Cost {
-            sharing: 1.0,
-            ..self
-        }
-    }
-
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
-        network.alpha * self.rounds + network.beta * self.bytes * self.sharing
+        network.alpha * self.rounds + network.beta * self.bytes
     }
 }
 
@@ -97,6 +87,18 @@ const fn native_volume(operation: Operation) -> f64 {
         // What MPI has no function for is not compared.
         _ => 1.0,
     }
+}
+
+/// The volume of a native reduce-scatter whose parts differ: the largest part over the mean, for a
+/// process passes on each part in turn. Half of that, and as much as a tree at most: where MPI
+/// libraries and sizes differ, the fastest counts. (A native allgatherv takes as long in some MPIs;
+/// but MPICH's takes no longer than one of equal parts.)
+fn native_irregularity(call: &Facts) -> f64 {
+    if call.operation != Operation::ReduceScatter || call.bytes == 0 {
+        return 0.0;
+    }
+    let largest_over_mean = call.largest as f64 * call.processes as f64 / call.bytes as f64;
+    (largest_over_mean / 2.0).min(f64::from(call.phases()))
 }
 
 /// From how many bytes on a native allgather is a ring: MPICH's default of
@@ -136,8 +138,7 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     };
     Cost {
         rounds,
-        bytes,
-        sharing: call.processes_per_node() as f64,
+        bytes: bytes * call.processes_per_node() as f64,
     }
 }
 
@@ -165,7 +166,7 @@ pub fn native(call: &Facts) -> f64 {
     let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
         1.0
     } else {
-        native_volume(call.operation)
+        native_volume(call.operation).max(native_irregularity(call))
     };
     let bytes = match call.operation {
         Operation::Bcast | Operation::Reduce | Operation::Allreduce => call.bytes as f64,
@@ -174,7 +175,6 @@ pub fn native(call: &Facts) -> f64 {
     let cost = Cost {
         rounds: native_startups(call),
         bytes: volume * bytes,
-        sharing: 1.0,
     };
     cost.on(Network::SHIPPED)
 }
@@ -194,7 +194,6 @@ fn native_across_groups(call: &Facts) -> f64 {
     let cost = Cost {
         rounds: 2.0 * f64::from(call.phases()),
         bytes: volume * call.bytes as f64,
-        sharing: 1.0,
     };
     cost.on(Network::SHIPPED)
 }
@@ -216,15 +215,34 @@ pub const PAIR_BLOCK: u64 = 4 << 20;
 /// An operation's own setting is stronger than the general one; within each, a block count is
 /// stronger than a block size, which is stronger than a factor.
 pub fn blocks(call: &Facts, settings: &Settings) -> usize {
-    let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
-    if !call.operation.is_pipelined() || between_groups {
-        return 1;
-    }
     let own = settings.of(call.operation);
     let wanted = given(call, own.blocks, own.block_size)
         .or_else(|| own.factor.map(|factor| pipeline_blocks(call, factor)))
         .or_else(|| given(call, settings.blocks, settings.block_size))
         .unwrap_or_else(|| pipeline_blocks(call, factor(call.operation, settings)));
+    bounded(call, wanted)
+}
+
+/// The factor of blocks that suit networks on which a message costs more than on those that the
+/// shipped factors were measured on: sqrt(alpha/beta) is 60 to 200, in sqrt(byte), from 1 Gbit/s
+/// Ethernet to 100 Gbit/s fabrics. Larger ones than by 60 fall out of step over TCP, where they are
+/// past the eager limit. On ports of 40 Mbit/s, where F = 18 takes 1.02, F = 60 takes 1.05 to 1.11.
+const LARGER: f64 = 60.0;
+
+/// The number of larger blocks n of a pipeline that runs `call`, if the settings leave that open.
+pub fn larger_blocks(call: &Facts, settings: &Settings) -> Option<usize> {
+    let factor = factor(call.operation, settings);
+    let is_open = !are_blocks_given(call.operation, settings)
+        && factor == self::factor(call.operation, &Settings::default());
+    let larger = bounded(call, pipeline_blocks(call, LARGER));
+    (is_open && larger < blocks(call, settings)).then_some(larger)
+}
+
+fn bounded(call: &Facts, wanted: u64) -> usize {
+    let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
+    if !call.operation.is_pipelined() || between_groups {
+        return 1;
+    }
     let n = wanted
         .min(call.bytes)
         .min(BLOCKS_MAX)

@@ -89,6 +89,10 @@ pub enum Reason {
     OneNode,
     /// The cost model predicts the native collective to be faster.
     CostModel,
+    /// The time of the native collective is being taken.
+    Trial,
+    /// The native collective was the fastest.
+    Measured,
     /// The operator is not commutative, and no algorithm for the operation keeps the order of
     /// ranks.
     NotCommutative,

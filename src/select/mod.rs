@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
+//! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `added` | the functions that MPI does not have |
 //! | `settings` | the settings in force, and their agreement between ranks |
 //! | `variables` | the table of environment variables |
@@ -20,6 +21,7 @@
 mod added;
 mod cost;
 mod facts;
+mod learned;
 mod settings;
 mod variable;
 mod variables;
@@ -27,9 +29,10 @@ mod variables;
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, MESSAGE_MAX, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
+pub use learned::{Learned, NATIVE, Turn};
 pub use settings::{
     BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
-    Settings, Successive,
+    Select, Settings, Successive,
 };
 pub use variables::{Description, describe};
 
@@ -175,16 +178,94 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     if is_small && !settings.force {
         return Err(Reason::Small);
     }
-    let fastest = fastest(facts, settings).ok_or(Reason::NotCommutative)?;
-    if settings.force || mode == Mode::Circulant || fastest.algorithm == Algorithm::Gray {
+    let must_be_ours = settings.force || mode == Mode::Circulant;
+    // Forced calls are chosen before it is known on how many nodes they are.
+    let (network, nodes) = if must_be_ours {
+        (
+            Network::of_blocks(facts.operation, settings),
+            facts.processes,
+        )
+    } else {
+        (Network::SHIPPED, facts.nodes)
+    };
+    let fastest = fastest(&Facts { nodes, ..*facts }, settings, network);
+    let fastest = fastest.ok_or(Reason::NotCommutative)?;
+    if must_be_ours || fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
     } else if facts.nodes <= 1 {
         Err(Reason::OneNode)
-    } else if fastest.cost.on(Network::SHIPPED) < LEAST_GAIN * cost::native(facts) {
+    } else if fastest.cost.on(network) < LEAST_GAIN * cost::native(facts) {
         Ok(fastest.algorithm)
     } else {
         Err(Reason::CostModel)
     }
+}
+
+/// The kind of a call: calls of one kind are run by the same candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    operation: Operation,
+    /// log2 of the bytes.
+    size: u32,
+    /// log2 of the largest part over the mean.
+    irregularity: u32,
+}
+
+/// The kind of a call whose algorithm may be found by trying: one that [`choose`] would leave to the
+/// cost model, and whose result is the same to the last bit by all candidates, unless settings allow
+/// others.
+pub fn learns(facts: &Facts, settings: &Settings) -> Option<Kind> {
+    let combines = matches!(
+        facts.operation,
+        Operation::Reduce
+            | Operation::ReduceScatter
+            | Operation::ReduceScatterBlock
+            | Operation::Allreduce
+    );
+    let may = match settings.select {
+        Select::Model => false,
+        Select::Learn => !combines || facts.order == Order::Any,
+        Select::Adaptive => true,
+    };
+    let is_open = !settings.disable
+        && !settings.force
+        && settings.of(facts.operation).mode == Mode::Auto
+        && facts.bytes >= settings.min_bytes.max(1)
+        && facts.processes > 1
+        && facts.smaller_group == 0
+        && exist(facts)
+        && !is_gray(facts, settings);
+    let parts = (facts.largest as f64 * facts.processes as f64 / facts.bytes as f64) as u64;
+    (may && is_open).then(|| Kind {
+        operation: facts.operation,
+        size: facts.bytes.ilog2(),
+        irregularity: if facts.operation.is_rooted() {
+            0
+        } else {
+            parts.max(1).ilog2()
+        },
+    })
+}
+
+/// Nothing learned yet of the calls of the kind of `facts`.
+pub fn unlearned(facts: &Facts, settings: &Settings) -> Learned {
+    let ours = slots(facts, settings).map(|algorithm| match algorithm {
+        Some(algorithm) => cost::circulant(facts, algorithm).on(Network::SHIPPED),
+        None => f64::INFINITY,
+    });
+    let [a, b, c] = ours;
+    Learned::new(&[cost::native(facts), a, b, c])
+}
+
+/// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call
+/// of these facts, the first.
+pub fn candidate(facts: &Facts, settings: &Settings, candidate: usize) -> Option<Algorithm> {
+    let slots = slots(facts, settings);
+    let own = slots
+        .get(candidate.checked_sub(NATIVE + 1)?)
+        .copied()
+        .flatten();
+    own.or_else(|| slots.into_iter().flatten().next())
 }
 
 /// Problems of fewer bytes are native, whatever else is known of a call of `operation`.
@@ -205,11 +286,9 @@ pub struct Candidate {
     pub cost: Cost,
 }
 
-/// The fastest candidate on the network that blocks are sized for, however many nodes there are:
-/// forced calls are chosen before these are known.
-fn fastest(facts: &Facts, settings: &Settings) -> Option<Candidate> {
-    let network = Network::of_blocks(facts.operation, settings);
-    let seconds = |candidate: &Candidate| candidate.cost.of_one_process().on(network);
+/// The fastest candidate on `network`.
+fn fastest(facts: &Facts, settings: &Settings, network: Network) -> Option<Candidate> {
+    let seconds = |candidate: &Candidate| candidate.cost.on(network);
     candidates(facts, settings).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
@@ -226,61 +305,66 @@ fn exist(facts: &Facts) -> bool {
 /// The candidates for a call of MPI's.
 ///
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
+/// - What is pipelined has the blocks of its factor, or larger ones, unless
+///   settings say how many.
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
 pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Candidate> {
+    let facts = *facts;
+    let algorithms = slots(&facts, settings).into_iter().flatten();
+    algorithms.map(move |algorithm| Candidate {
+        algorithm,
+        cost: cost::circulant(&facts, algorithm),
+    })
+}
+
+/// Their algorithms, each at a place of its own.
+fn slots(facts: &Facts, settings: &Settings) -> [Option<Algorithm>; 3] {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
-    let blocks = blocks(facts, settings);
-    let (circulant, doubling) = (
-        Algorithm::Circulant { blocks },
-        Algorithm::Doubling { segment },
-    );
+    let doubling = Some(Algorithm::Doubling { segment });
+    let pipelined = [
+        Some(blocks(facts, settings)),
+        cost::larger_blocks(facts, settings),
+    ];
+    let [circulant, larger] =
+        pipelined.map(|blocks| Some(Algorithm::Circulant { blocks: blocks? }));
     let one_or_several = || {
         let is_allowed = facts.bytes.saturating_mul(2) <= settings.scratch_max;
         let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
-        match (blocks, may_be_one) {
-            (1, _) => [Some(doubling), None],
-            (_, true) => [Some(doubling), Some(circulant)],
-            (_, false) => [None, Some(circulant)],
+        match pipelined {
+            [Some(1), _] => [doubling, None, None],
+            _ if may_be_one => [doubling, circulant, larger],
+            _ => [None, circulant, larger],
         }
     };
+    let only = |algorithm| [Some(algorithm), None, None];
     let keeps_order = facts.order == Order::Ranks;
-    let algorithms = match facts.operation {
-        Operation::Bcast if is_gray(facts, settings) => [Some(Algorithm::Gray), None],
-        Operation::Bcast => [Some(circulant), None],
-        _ if !exist(facts) => [None, None],
-        Operation::Reduce => [Some(circulant), None],
+    match facts.operation {
+        Operation::Bcast if is_gray(facts, settings) => only(Algorithm::Gray),
+        Operation::Bcast => [circulant, larger, None],
+        _ if !exist(facts) => [None; 3],
+        Operation::Reduce => [circulant, larger, None],
         Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
             let are_equal = facts.operation == Operation::Allgather;
             let by_blocks = are_equal && goes_by_blocks(facts.largest, settings.segment);
-            [Some(Algorithm::Exchange { segment, by_blocks }), None]
+            only(Algorithm::Exchange { segment, by_blocks })
         }
         Operation::Allgather | Operation::Allgatherv => one_or_several(),
         Operation::ReduceScatter | Operation::ReduceScatterBlock | Operation::Allreduce
             if keeps_order =>
         {
-            [Some(Algorithm::Ordered { segment }), None]
+            only(Algorithm::Ordered { segment })
         }
         Operation::ReduceScatter | Operation::ReduceScatterBlock => one_or_several(),
         Operation::Allreduce if facts.order == Order::Any && facts.bytes <= settings.census_max => {
-            [Some(Algorithm::Census), None]
+            only(Algorithm::Census)
         }
-        Operation::Allreduce => [Some(doubling), None],
-        Operation::Alltoall => [Some(Algorithm::Combining), None],
-        Operation::Gather | Operation::Scatter => [Some(Algorithm::Tree), None],
-        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
-            [None, None]
-        }
-    };
-    let facts = *facts;
-    algorithms
-        .into_iter()
-        .flatten()
-        .map(move |algorithm| Candidate {
-            algorithm,
-            cost: cost::circulant(&facts, algorithm),
-        })
+        Operation::Allreduce => [doubling, None, None],
+        Operation::Alltoall => only(Algorithm::Combining),
+        Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
+        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => [None; 3],
+    }
 }
 
 /// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
@@ -370,6 +454,50 @@ mod tests {
         // A flat circulant graph would cross each node's port 32 times over.
         assert_eq!(
             choose(&call(64 * MIB, 1152, 36), &auto),
+            Err(Reason::CostModel)
+        );
+    }
+
+    /// Blocks that suit the network of the cost model are what the choice depends on, and what is
+    /// then used; a call that is forced has those of its factor.
+    #[test]
+    fn auto_has_larger_blocks() {
+        let (auto, force) = (
+            Settings::default(),
+            Settings {
+                force: true,
+                ..Settings::default()
+            },
+        );
+        let at = |bytes, settings: &Settings| {
+            choose(&call(bytes, 16, 16), settings).map(Algorithm::blocks)
+        };
+        assert_eq!(at(4_000_000, &auto), Ok(67));
+        assert_eq!(at(4_000_000, &force), Ok(223));
+        assert_eq!(at(1_000_000, &auto), Ok(34));
+        for (f, block_size) in [(20.0, None), (18.0, Some(200_000))] {
+            let of = |force| Settings {
+                f,
+                block_size,
+                force,
+                ..Settings::default()
+            };
+            assert_eq!(at(64_000_000, &of(false)), at(64_000_000, &of(true)));
+        }
+    }
+
+    /// Where one process has it all, native reduce-scatters send it to one process after the other.
+    #[test]
+    fn auto_takes_what_is_very_irregular() {
+        let auto = Settings::default();
+        let with_largest = |largest| Facts {
+            operation: Operation::ReduceScatter,
+            largest,
+            ..call(4_000_000, 16, 16)
+        };
+        assert!(choose(&with_largest(4_000_000), &auto).is_ok());
+        assert_eq!(
+            choose(&with_largest(500_000), &auto),
             Err(Reason::CostModel)
         );
     }
@@ -533,6 +661,56 @@ mod tests {
                     assert_eq!(choose(&on(1), &force), apart, "{:?}", on(1));
                 }
             }
+        }
+    }
+
+    /// Results that depend on the order of combination are learned of only if settings say so; what
+    /// settings decide on is not.
+    #[test]
+    fn what_is_learned_of() {
+        let of = |select| Settings {
+            select,
+            ..Settings::default()
+        };
+        let facts = |operation, order| Facts {
+            operation,
+            order,
+            ..call(MIB, 16, 16)
+        };
+        let is_learned = |operation, order, settings: &Settings| {
+            learns(&facts(operation, order), settings).is_some()
+        };
+        for operation in [Operation::Bcast, Operation::Allgatherv] {
+            assert!(is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Learn)
+            ));
+            assert!(!is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Model)
+            ));
+        }
+        for operation in [Operation::Reduce, Operation::Allreduce] {
+            assert!(is_learned(operation, Order::Any, &of(Select::Learn)));
+            assert!(!is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Learn)
+            ));
+            assert!(is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Adaptive)
+            ));
+        }
+        for mode in [Mode::Native, Mode::Circulant] {
+            let chosen = Settings {
+                select: Select::Adaptive,
+                ..settings(mode)
+            };
+            assert!(!is_learned(Operation::Bcast, Order::Any, &chosen));
         }
     }
 

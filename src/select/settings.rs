@@ -24,6 +24,8 @@ pub struct Settings {
     pub disable: bool,
     /// circulant runs every call that it can.
     pub force: bool,
+    /// How calls are chosen that no other setting decides on.
+    pub select: Select,
     /// Calls with fewer bytes go to the MPI library.
     pub min_bytes: u64,
     /// The number of blocks of a message, if it is fixed.
@@ -105,6 +107,20 @@ pub enum Mode {
     Native,
     /// circulant, except for small messages.
     Circulant,
+}
+
+/// How calls are chosen that no other setting decides on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u64)]
+pub enum Select {
+    /// By the cost model alone.
+    #[default]
+    Model,
+    /// By measurement, where all algorithms give the same result to the last bit.
+    Learn,
+    /// By measurement.
+    Adaptive,
 }
 
 /// How growing operands are exchanged. The algorithms are those of Lang, *Modified
@@ -194,6 +210,7 @@ impl Default for Settings {
         Settings {
             disable: false,
             force: false,
+            select: Select::default(),
             min_bytes: 64 << 10,
             blocks: None,
             block_size: None,

@@ -9,7 +9,7 @@ use strum::{VariantArray, VariantNames};
 
 use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{BcastOrder, Merging, Mode, Operation, Pacing, Settings, Successive};
+use super::{BcastOrder, Merging, Mode, Operation, Pacing, Select, Settings, Successive};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -76,6 +76,15 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 ranks are",
                 |s| s.force.into(),
                 |s, word| s.force = word != 0,
+            ),
+            Variable::agreed(
+                "CIRCULANT_SELECT",
+                Accepts::OneOf(Select::VARIANTS),
+                "model: the cost model chooses; learn: the first calls of each kind are run by all \
+                candidates in turn, and the fastest stays, for operations whose result does not \
+                depend on the order of combination; adaptive: for all",
+                |s| s.select as u64,
+                |s, word| s.select = Select::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_MIN_BYTES",

@@ -160,6 +160,25 @@ def test_handles_that_are_used_again(mpi, native_run, report, processes):
     assert outcomes == counted(run.stdout)
 
 
+@pytest.mark.parametrize("select", ["learn", "adaptive"])
+@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8])
+def test_learning(mpi, report, processes, select):
+    """All processes try the same candidates and make the same choice, or nobody would come to an end. Results
+    are right all the while."""
+    operations = ["bcast", "allgather", "allgatherv", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"]
+    command = [mpi.program("sequence"), *(f"{operation}:100000x40" for operation in operations)]
+    settings = {"SELECT": select, "NODE_SIZE": 1, "TRACE": 1}
+    run = mpi.preloaded(processes, command, report, settings, timeout=120).expect_success()
+    assert "failures=0" in run.stdout
+    for operation in operations:
+        outcomes = run.outcomes(operation)
+        if processes == 1:
+            assert set(outcomes) == {"one_process"}
+        else:
+            assert outcomes["trial"] >= 2
+            assert set(outcomes) <= {"trial", "measured", "circulant"}
+
+
 def test_size_of_nodes(mpi, report):
     """By default nothing is taken over on one node; where each process is said to be a node, what is large."""
     command = [mpi.program("sequence"), "bcast:64000000x2"]

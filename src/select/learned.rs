@@ -1,0 +1,474 @@
+//! What is learned of the calls of one kind on one communicator: who runs them fastest, the MPI
+//! library or one of our algorithms.
+//!
+//! It is a function of times that are the same on all processes, so that all choose alike. It asks
+//! no clock. The candidates are tried in turn, the MPI library among them, until it is known which
+//! is the fastest. From then on that one runs the calls, and now and then it is looked at again.
+//!
+//! ```text
+//! each call:  native, until its time is known
+//!             else the candidate with the fewest samples that the budget allows
+//!             else the fastest so far
+//! each time:  the first of a candidate opens connections, and does not count
+//!             a candidate that is four times slower is out; so is one all of whose samples, two at
+//!             least, are slower than all of the fastest's
+//! settled:    all that are left have enough samples. The MPI library wins ties
+//! ```
+//!
+//! The budget: what trials are predicted to take more than the MPI library is at most a twentieth of
+//! what the MPI library would have taken for all calls so far, and one of its calls. Predictions are
+//! those of the cost model, scaled by what the MPI library was measured to take: only their ratios
+//! count.
+
+/// Samples of each candidate that is left when the choice is made.
+const SAMPLES: usize = 3;
+/// What trials may take more than the MPI library, in parts of what that would have taken.
+const BUDGET: f64 = 0.05;
+/// A candidate that is so many times slower is out after one sample.
+const HOPELESS: f64 = 4.0;
+/// Candidates that are predicted to be so many times slower than the best of ours are not tried.
+const UNPROMISING: f64 = 2.0;
+/// The MPI library runs what it runs as fast, but for this part.
+const TIE: f64 = 0.01;
+/// A choice is changed for a gain of more than this part.
+const GAIN: f64 = 0.02;
+/// Calls from a choice to the first look at it.
+const FIRST_LOOK: u64 = 200;
+
+/// The place of the MPI library among the candidates.
+pub const NATIVE: usize = 0;
+
+/// Who runs a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// This candidate, and its time is to be [told](Learned::tell).
+    Try(usize),
+    /// This candidate.
+    Use(usize),
+}
+
+/// What is known of the calls of one kind.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    candidates: Vec<Candidate>,
+    /// Calls so far.
+    calls: u64,
+    /// What trials took, or were predicted to take, more than the MPI library: seconds.
+    excess: f64,
+    choice: Option<Choice>,
+}
+
+#[derive(Clone, Debug)]
+struct Candidate {
+    predicted: f64,
+    /// Its first time, in which connections were opened.
+    first: Option<f64>,
+    is_out: bool,
+    samples: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    candidate: usize,
+    /// At which call it is looked at again, and how many calls later the time after.
+    look: u64,
+    interval: u64,
+    /// The candidate that is compared with it, while it is looked at.
+    rival: Option<usize>,
+    /// Looks running that the rival has won.
+    lost: u32,
+}
+
+impl Candidate {
+    fn median(&self) -> f64 {
+        let mut samples = self.samples.clone();
+        samples.sort_by(f64::total_cmp);
+        samples.get(samples.len() / 2).copied().unwrap_or(f64::MAX)
+    }
+
+    fn fastest(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::MAX, f64::min)
+    }
+
+    fn slowest(&self) -> f64 {
+        self.samples.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+impl Learned {
+    /// Nothing yet, of candidates with these predicted times: first the MPI library's.
+    pub fn new(predicted: &[f64]) -> Learned {
+        let best = predicted.iter().skip(1).copied().fold(f64::MAX, f64::min);
+        let candidate = |(index, &predicted): (usize, &f64)| Candidate {
+            predicted,
+            first: None,
+            is_out: index != NATIVE && (predicted > UNPROMISING * best || !predicted.is_finite()),
+            samples: Vec::new(),
+        };
+        Learned {
+            candidates: predicted.iter().enumerate().map(candidate).collect(),
+            calls: 0,
+            excess: 0.0,
+            choice: None,
+        }
+    }
+
+    /// Who runs the next call.
+    pub fn turn(&mut self) -> Turn {
+        self.calls += 1;
+        if let Some(choice) = &mut self.choice {
+            if choice.rival.is_none() && self.calls < choice.look {
+                return Turn::Use(choice.candidate);
+            }
+            self.look_again();
+        }
+        let wanted = self.wanting();
+        match wanted.filter(|&candidate| self.is_affordable(candidate)) {
+            Some(candidate) => Turn::Try(candidate),
+            None => Turn::Use(self.leader()),
+        }
+    }
+
+    /// The time of a call that was tried: seconds, the same on all processes.
+    pub fn tell(&mut self, candidate: usize, seconds: f64) {
+        let native = self.candidates[NATIVE].median();
+        if !self.is_in_use(candidate) && native < f64::MAX {
+            self.excess += (seconds - native).max(0.0);
+        }
+        let tried = &mut self.candidates[candidate];
+        match tried.first {
+            None => tried.first = Some(seconds),
+            Some(_) => tried.samples.push(seconds),
+        }
+        self.drop_the_slow();
+        if self.wanting().is_none() {
+            self.settle();
+        }
+    }
+
+    /// A candidate cannot run these calls after all.
+    pub fn give_up(&mut self, candidate: usize) {
+        if candidate != NATIVE {
+            self.candidates[candidate].is_out = true;
+            if self
+                .choice
+                .is_some_and(|choice| choice.candidate == candidate)
+            {
+                self.choice = None;
+            }
+        }
+    }
+
+    /// The candidate with the fewest samples, if one has too few.
+    fn wanting(&self) -> Option<usize> {
+        let left = self.candidates.iter().enumerate();
+        let left = left.filter(|(index, candidate)| !candidate.is_out && self.is_compared(*index));
+        let wanting = left.filter(|(_, candidate)| candidate.samples.len() < SAMPLES);
+        let native_first =
+            |(index, candidate): &(usize, &Candidate)| (candidate.samples.len(), *index);
+        wanting.min_by_key(native_first).map(|(index, _)| index)
+    }
+
+    /// Whether a candidate takes part: all do, until there is a choice; then it and its rival.
+    fn is_compared(&self, index: usize) -> bool {
+        self.choice.is_none_or(|choice| {
+            choice.rival.is_some() && (choice.rival == Some(index) || choice.candidate == index)
+        })
+    }
+
+    /// Whether a candidate runs calls that are no trials.
+    fn is_in_use(&self, candidate: usize) -> bool {
+        candidate == NATIVE
+            || self
+                .choice
+                .is_some_and(|choice| choice.candidate == candidate)
+    }
+
+    fn is_affordable(&self, candidate: usize) -> bool {
+        let native = self.candidates[NATIVE].median();
+        if self.is_in_use(candidate) {
+            return true;
+        }
+        if native == f64::MAX {
+            return false;
+        }
+        let expected = self.expected(candidate, native);
+        let excess = self.excess + (expected - native).max(0.0);
+        excess <= BUDGET * native * self.calls as f64 + native
+    }
+
+    /// The time that a trial of ours is expected to take. What is not known yet is taken to be as
+    /// much slower than predicted as the others of ours were, at their best.
+    fn expected(&self, candidate: usize, native: f64) -> f64 {
+        let known = |candidate: &Candidate| match candidate.samples.is_empty() {
+            true => candidate.first,
+            false => Some(candidate.median()),
+        };
+        let scale = native / self.candidates[NATIVE].predicted;
+        let tried = &self.candidates[candidate];
+        known(tried).unwrap_or_else(|| {
+            let ours = self.candidates[NATIVE + 1..].iter();
+            let slower = ours.filter_map(|other| Some(known(other)? / (scale * other.predicted)));
+            let slower = slower.fold(f64::MAX, f64::min);
+            scale * tried.predicted * if slower == f64::MAX { 1.0 } else { slower }
+        })
+    }
+
+    /// The fastest so far; the MPI library, if it is about as fast.
+    fn leader(&self) -> usize {
+        if let Some(choice) = self.choice {
+            return choice.candidate;
+        }
+        let left = self.candidates.iter().enumerate();
+        let left = left.filter(|(_, candidate)| !candidate.is_out && !candidate.samples.is_empty());
+        let fastest = left.min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+        match fastest {
+            Some((index, fastest))
+                if fastest.median() < (1.0 - TIE) * self.candidates[NATIVE].median() =>
+            {
+                index
+            }
+            _ => NATIVE,
+        }
+    }
+
+    fn drop_the_slow(&mut self) {
+        if self.choice.is_some() {
+            return;
+        }
+        let leader = &self.candidates[self.leader()];
+        let (median, slowest) = (leader.median(), leader.slowest());
+        for candidate in &mut self.candidates[NATIVE + 1..] {
+            let samples = candidate.samples.len();
+            let is_hopeless = samples >= 1 && candidate.median() > HOPELESS * median;
+            let is_slower = samples >= 2 && candidate.fastest() > slowest.max((1.0 + TIE) * median);
+            candidate.is_out |= is_hopeless || is_slower;
+        }
+    }
+
+    /// Makes the choice, or confirms it.
+    fn settle(&mut self) {
+        let Some(choice) = self.choice else {
+            let candidate = self.leader();
+            self.choice = Some(Choice {
+                candidate,
+                look: self.calls + FIRST_LOOK,
+                interval: FIRST_LOOK,
+                rival: None,
+                lost: 0,
+            });
+            return;
+        };
+        let Some(rival) = choice.rival else { return };
+        let (own, other) = (&self.candidates[choice.candidate], &self.candidates[rival]);
+        let is_lost =
+            other.median() < (1.0 - GAIN) * own.median() && other.slowest() < own.fastest();
+        let lost = if is_lost { choice.lost + 1 } else { 0 };
+        let candidate = if lost == 2 { rival } else { choice.candidate };
+        // The next look is soon after one that was lost, and else twice as far away.
+        let interval = if is_lost {
+            FIRST_LOOK
+        } else {
+            choice.interval.saturating_mul(2)
+        };
+        self.choice = Some(Choice {
+            candidate,
+            look: self.calls.saturating_add(interval),
+            interval,
+            rival: None,
+            lost: lost % 2,
+        });
+    }
+
+    /// Starts to compare the choice with the fastest of the other kind: the MPI library with ours,
+    /// or one of ours with the MPI library.
+    fn look_again(&mut self) {
+        let Some(choice) = &mut self.choice else {
+            return;
+        };
+        if choice.rival.is_some() {
+            return;
+        }
+        let ours = self.candidates.iter().enumerate().skip(1);
+        let ours = ours.filter(|(_, candidate)| !candidate.samples.is_empty());
+        let fastest = ours.min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+        let rival = match fastest {
+            _ if choice.candidate != NATIVE => NATIVE,
+            Some((index, fastest))
+                if fastest.median() < HOPELESS * self.candidates[NATIVE].median() =>
+            {
+                index
+            }
+            _ => {
+                choice.look = u64::MAX;
+                return;
+            }
+        };
+        choice.rival = Some(rival);
+        for index in [choice.candidate, rival] {
+            self.candidates[index].samples.clear();
+            self.candidates[index].is_out = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A machine: the predicted and the true times of the candidates, and how much they vary.
+    #[derive(Clone, Debug)]
+    struct Machine {
+        predicted: Vec<f64>,
+        times: Vec<f64>,
+        /// Each time is up to this part longer.
+        noise: f64,
+        /// One time in so many takes three times as long.
+        outliers: u64,
+        seed: u64,
+    }
+
+    impl Machine {
+        fn time(&mut self, candidate: usize) -> f64 {
+            self.seed = self
+                .seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let drawn = self.seed >> 33;
+            let noise = 1.0 + self.noise * (drawn % 1000) as f64 / 1000.0;
+            let outlier = if (drawn / 1000) % self.outliers == 0 {
+                3.0
+            } else {
+                1.0
+            };
+            self.times[candidate] * noise * outlier
+        }
+
+        /// Runs calls. Returns the total of their times, and who ran the last.
+        fn run(&mut self, learned: &mut Learned, calls: usize) -> (f64, usize) {
+            let (mut total, mut last) = (0.0, NATIVE);
+            for _ in 0..calls {
+                match learned.turn() {
+                    Turn::Try(candidate) => {
+                        let time = self.time(candidate);
+                        learned.tell(candidate, time);
+                        total += time;
+                    }
+                    Turn::Use(candidate) => {
+                        total += self.time(candidate);
+                        last = candidate;
+                    }
+                }
+            }
+            (total, last)
+        }
+
+        fn best(&self) -> f64 {
+            self.times.iter().copied().fold(f64::MAX, f64::min)
+        }
+    }
+
+    fn machines(noise: f64, outliers: u64) -> impl Strategy<Value = Machine> {
+        let times = prop::collection::vec((0.2f64..5.0, 0.25f64..4.0), 2..6);
+        (times, any::<u64>()).prop_map(move |(times, seed)| Machine {
+            predicted: times.iter().map(|(predicted, _)| *predicted).collect(),
+            times: times
+                .iter()
+                .map(|(predicted, wrong)| predicted * wrong)
+                .collect(),
+            noise,
+            outliers,
+            seed,
+        })
+    }
+
+    /// The candidates that may be tried, and the MPI library.
+    fn tried(machine: &Machine) -> f64 {
+        let learned = Learned::new(&machine.predicted);
+        let left = learned.candidates.iter().zip(&machine.times);
+        let left = left.filter(|(candidate, _)| !candidate.is_out);
+        left.map(|(_, time)| *time).fold(f64::MAX, f64::min)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// What varies little is chosen right, whatever was predicted, if it is worth it.
+        #[test]
+        fn the_fastest_is_found(mut machine in machines(0.04, u64::MAX)) {
+            let mut learned = Learned::new(&machine.predicted);
+            let best = tried(&machine);
+            let (_, last) = machine.run(&mut learned, 2000);
+            prop_assert!(machine.times[last] <= 1.06 * best, "{last} {machine:?}");
+        }
+
+        /// Trials never cost much, also where predictions are wrong: of 50 calls or more, at most a
+        /// tenth of what the MPI library takes, and one bad surprise.
+        #[test]
+        fn trials_are_within_their_budget(mut machine in machines(0.02, u64::MAX), calls in 50usize..400) {
+            let mut learned = Learned::new(&machine.predicted);
+            let (native, slowest) = (machine.times[NATIVE], machine.times.iter().copied().fold(0.0, f64::max));
+            let (total, _) = machine.run(&mut learned, calls);
+            let allowed = (1.0 + BUDGET + 0.05) * native * calls as f64 + native + slowest;
+            prop_assert!(total <= allowed, "{total} {allowed} {machine:?}");
+        }
+
+        /// Single times that are far off do not lead to a bad choice for ever.
+        #[test]
+        fn outliers_do_little_harm(mut machine in machines(0.05, 20)) {
+            let mut learned = Learned::new(&machine.predicted);
+            machine.run(&mut learned, 20_000);
+            let (total, _) = machine.run(&mut learned, 1000);
+            let mean = 1.0 + machine.noise / 2.0 + 2.0 / 20.0;
+            prop_assert!(total <= 1.25 * mean * 1000.0 * machine.times[NATIVE].max(machine.best()), "{machine:?}");
+        }
+
+        /// A choice follows a machine that changes for good.
+        #[test]
+        fn a_change_is_noticed(mut machine in machines(0.02, u64::MAX)) {
+            let mut learned = Learned::new(&machine.predicted);
+            machine.run(&mut learned, 1000);
+            let Some(choice) = learned.choice else { return Ok(()) };
+            if choice.candidate != NATIVE {
+                machine.times[choice.candidate] = 3.0 * machine.times[NATIVE];
+                let (_, last) = machine.run(&mut learned, 10_000);
+                prop_assert!(machine.times[last] <= 1.03 * machine.times[NATIVE]);
+            }
+        }
+    }
+
+    /// Late processes and noise do not flip a choice between two that take as long.
+    #[test]
+    fn a_tie_is_the_mpi_librarys() {
+        let mut machine = Machine {
+            predicted: vec![1.0, 0.8],
+            times: vec![1.0, 0.995],
+            noise: 0.01,
+            outliers: u64::MAX,
+            seed: 1,
+        };
+        let mut learned = Learned::new(&machine.predicted);
+        for _ in 0..100 {
+            let (_, last) = machine.run(&mut learned, 100);
+            assert_eq!(last, NATIVE);
+        }
+    }
+
+    #[test]
+    fn the_mpi_library_alone_needs_no_trials_for_long() {
+        let mut learned = Learned::new(&[1.0]);
+        let turns: Vec<_> = (0..10)
+            .map(|_| {
+                let turn = learned.turn();
+                if let Turn::Try(candidate) = turn {
+                    learned.tell(candidate, 1.0);
+                }
+                turn
+            })
+            .collect();
+        assert_eq!(turns[..4], [Turn::Try(NATIVE); 4]);
+        assert_eq!(turns[4..], [Turn::Use(NATIVE); 6]);
+    }
+}
