@@ -90,7 +90,9 @@ fn run_with(
             (Outcome::Circulant, communicator.raise(error))
         }
     };
-    state.end(outcome);
+    if outcome != Outcome::Native(Reason::Small) {
+        state.end(outcome);
+    }
     if let Some(start) = start {
         work.nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     }

@@ -51,6 +51,7 @@ impl Learning {
     ///
     /// # Errors
     /// MPI's.
+    #[cold]
     pub(super) fn choose(
         &self,
         state: &State,
@@ -106,6 +107,7 @@ impl Learning {
     }
 
     /// The end of a call with this outcome. Collective, if it was tried.
+    #[cold]
     pub(super) fn end(&self, state: &State, outcome: Outcome) {
         let Some(trial) = self.trial.lock().take() else {
             return;

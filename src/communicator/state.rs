@@ -193,6 +193,7 @@ impl State {
 
     /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
     /// collective.
+    #[inline]
     pub fn end(&self, outcome: Outcome) {
         if let Some(learning) = &self.learning {
             learning.end(self, outcome);
