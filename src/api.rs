@@ -9,6 +9,7 @@ pub use crate::extensions::successive::{
 };
 
 use std::ffi::{CStr, c_char, c_ulonglong};
+
 use strum::VariantArray;
 
 use crate::report::{Outcome, calls};

@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use serde_json::{Map, Value, json};
+use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use crate::select::{Algorithm, Operation, Origin, Reason, Settings};
 

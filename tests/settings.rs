@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
 use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use circulant::schedule::Rule;

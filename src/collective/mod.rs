@@ -90,6 +90,7 @@ fn run_with(
             (Outcome::Circulant, communicator.raise(error))
         }
     };
+    // Nothing is learned from small calls, and they are to cost nothing.
     if outcome != Outcome::Native(Reason::Small) {
         state.end(outcome);
     }

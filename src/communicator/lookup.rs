@@ -52,11 +52,10 @@ impl Drop for AtEnd {
     fn drop(&mut self) {
         if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
             job::end();
-            STATE.delete(Communicator::world());
+            STATE.end();
             mpi::end();
-            STATE.free();
-            DUPLICATED.free();
-            END.free();
+            DUPLICATED.end();
+            END.end();
         }
     }
 }
@@ -106,7 +105,8 @@ fn first_state(communicator: Communicator) -> Option<Box<State>> {
 /// Remembers that a duplication of `communicator` that does not block is being started. Local.
 pub fn mark_duplicated(communicator: Communicator) {
     if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && mpi::is_active() {
-        DUPLICATED.set(communicator, Box::new(Duplicated));
+        let mark = || Some(Box::new(Duplicated));
+        DUPLICATED.with(Some(communicator), mark, |_| ());
     }
 }
 
@@ -120,7 +120,9 @@ pub(super) fn is_being_duplicated(communicator: Communicator) -> bool {
 pub fn hook_end() {
     let may_be = !HOOKED.load(Ordering::Relaxed) && mpi::is_active();
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
-        let hangs = END.set(Communicator::own(), Box::new(AtEnd));
-        HANGS.store(hangs, Ordering::Release);
+        let hook = || Some(Box::new(AtEnd));
+        END.with(Some(Communicator::own()), hook, |hook| {
+            HANGS.store(hook.is_some(), Ordering::Release);
+        });
     }
 }

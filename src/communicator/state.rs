@@ -2,10 +2,10 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use strum::VariantArray;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use strum::VariantArray;
 
 use super::learning::Learning;
 use super::service::Service;

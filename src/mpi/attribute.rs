@@ -285,7 +285,7 @@ impl<T: Send + Sync> Attribute<T> {
         let value = match self.ask(communicator) {
             Some(value) => value,
             None => {
-                self.set(communicator, make()?);
+                self.hang(communicator, make()?);
                 self.ask(communicator)?
             }
         };
@@ -314,11 +314,11 @@ impl<T: Send + Sync> Attribute<T> {
         (code == SUCCESS && found != 0 && !value.is_null()).then_some(value)
     }
 
-    /// Hangs `value` on `communicator`; false, and it is dropped, if MPI does not do that.
-    pub fn set(&'static self, communicator: Communicator, value: Box<T>) -> bool {
+    /// Hangs `value` on `communicator`, on which none hangs; or drops it, if MPI does not do that.
+    fn hang(&'static self, communicator: Communicator, value: Box<T>) {
         let create = |keyval: &mut c_int| Holding::<T>::create(keyval, &self.cache);
         let Some(keyval) = self.keyval.get_or_create_by(create) else {
-            return false;
+            return;
         };
         let value = Box::into_raw(value);
         // SAFETY: a box's address, which `drop_value` turns back into the box.
@@ -329,22 +329,20 @@ impl<T: Send + Sync> Attribute<T> {
             // SAFETY: the attribute was not set, so nobody else owns the box.
             drop(unsafe { Box::from_raw(value) });
         }
-        set.is_ok()
     }
 
-    /// Drops the value that hangs on `communicator`, if one does.
-    pub fn delete(&self, communicator: Communicator) {
-        let is_set = self.ask(communicator).is_some();
+    /// The end of MPI: drops the value of MPI_COMM_WORLD, whose delete callbacks Open MPI 5 does not
+    /// run, and gives the keyval up. MPI_Finalize, which alone leads here, must not be called while
+    /// a call on MPI_COMM_WORLD is in progress, so nobody uses the value.
+    pub fn end(&self) {
+        let world = Communicator::world();
+        let is_set = self.ask(world).is_some();
         if let Some(keyval) = self.keyval.get().filter(|_| is_set) {
-            // SAFETY: the attribute is set; its callback drops the value.
-            unsafe { (native().functions.PMPI_Comm_delete_attr)(communicator.handle(), keyval) };
+            // SAFETY: the attribute is set; its callback drops the value, which nobody uses.
+            unsafe { (native().functions.PMPI_Comm_delete_attr)(world.handle(), keyval) };
         }
-    }
-
-    /// Gives its keyval up, when MPI is about to end.
-    pub fn free(&self) {
         self.keyval.free_by(|keyval| {
-            // SAFETY: created by `set`; MPI keeps it while attributes refer to it.
+            // SAFETY: created by `hang`; MPI keeps it while attributes refer to it.
             unsafe { (native().functions.PMPI_Comm_free_keyval)(keyval) };
         });
     }

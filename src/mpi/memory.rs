@@ -218,6 +218,16 @@ impl Array {
         self.first.offset(self.datatype.true_lower())
     }
 
+    /// Whether it has memory in common with `other`, gaps and margins included.
+    pub fn overlaps(&self, other: &Array) -> bool {
+        let ends = |array: &Array| {
+            let start = array.first.offset(array.datatype.lower()).address();
+            (start, start.wrapping_add(array.datatype.span(array.count)))
+        };
+        let ((start, end), (others_start, others_end)) = (ends(self), ends(other));
+        start < others_end && others_start < end
+    }
+
     /// Bytes of data.
     pub fn size(&self) -> usize {
         self.count * self.datatype.size()

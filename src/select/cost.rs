@@ -29,6 +29,7 @@
 //! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
 //! block of every root, which may have to be packed, so that their best values need not agree.
 
+use super::settings::{F, G};
 use super::{Algorithm, Facts, Operation, Settings};
 
 /// What messages take on a network.
@@ -47,8 +48,9 @@ impl Network {
         beta: 0.8e-9,
     };
 
-    /// The network that blocks are sized for. On it our algorithms are compared with each other:
-    /// what the shipped constants say of many small blocks, nobody has measured.
+    /// The network that blocks are sized for. On it our algorithms are compared with each other
+    /// where a call is ours in any case: what the shipped constants say of many small blocks,
+    /// nobody has measured.
     pub fn of_blocks(operation: Operation, settings: &Settings) -> Network {
         let factor = factor(operation, settings);
         Network {
@@ -223,21 +225,22 @@ pub fn blocks(call: &Facts, settings: &Settings) -> usize {
     bounded(call, wanted)
 }
 
-/// The factor of blocks that suit networks on which a message costs more than on those that the
-/// shipped factors were measured on: sqrt(alpha/beta) is 60 to 200, in sqrt(byte), from 1 Gbit/s
-/// Ethernet to 100 Gbit/s fabrics. Larger ones than by 60 fall out of step over TCP, where they are
-/// past the eager limit. On ports of 40 Mbit/s, where F = 18 takes 1.02, F = 60 takes 1.05 to 1.11.
+/// The factor of larger blocks. The shipped factors were measured on ports of 40 Mbit/s. On faster
+/// networks a message costs as much as more bytes: sqrt(alpha/beta) is 60 to 200, in sqrt(byte),
+/// from 1 Gbit/s Ethernet to 100 Gbit/s fabrics. By more than 60, blocks of a few MB are past the
+/// eager limit over TCP, and their rounds fall out of step.
 const LARGER: f64 = 60.0;
 
-/// The number of larger blocks n of a pipeline that runs `call`, if the settings leave that open.
+/// The number of [larger](LARGER) blocks n of a pipeline that runs `call`, if the settings leave that
+/// open.
 pub fn larger_blocks(call: &Facts, settings: &Settings) -> Option<usize> {
     let factor = factor(call.operation, settings);
-    let is_open = !are_blocks_given(call.operation, settings)
-        && factor == self::factor(call.operation, &Settings::default());
-    let larger = bounded(call, pipeline_blocks(call, LARGER));
-    (is_open && larger < blocks(call, settings)).then_some(larger)
+    let is_open =
+        !are_blocks_given(call.operation, settings) && factor == shipped_factor(call.operation);
+    is_open.then(|| bounded(call, pipeline_blocks(call, LARGER)))
 }
 
+/// The number of blocks nearest to `wanted` that `call` can have.
 fn bounded(call: &Facts, wanted: u64) -> usize {
     let between_groups = call.smaller_group > 0 && !call.operation.is_rooted();
     if !call.operation.is_pipelined() || between_groups {
@@ -259,6 +262,11 @@ fn factor(operation: Operation, settings: &Settings) -> f64 {
     } else {
         settings.g
     }
+}
+
+/// That of the shipped settings.
+fn shipped_factor(operation: Operation) -> f64 {
+    if operation.is_rooted() { F } else { G }
 }
 
 /// Whether the settings say how many blocks calls of `operation` have, which may be one.

@@ -305,8 +305,7 @@ fn exist(facts: &Facts) -> bool {
 /// The candidates for a call of MPI's.
 ///
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
-/// - What is pipelined has the blocks of its factor, or larger ones, unless
-///   settings say how many.
+/// - What is pipelined has the blocks of its factor, or larger ones, unless settings say how many.
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
@@ -323,10 +322,9 @@ pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Ca
 fn slots(facts: &Facts, settings: &Settings) -> [Option<Algorithm>; 3] {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     let doubling = Some(Algorithm::Doubling { segment });
-    let pipelined = [
-        Some(blocks(facts, settings)),
-        cost::larger_blocks(facts, settings),
-    ];
+    let blocks = blocks(facts, settings);
+    let larger = cost::larger_blocks(facts, settings).filter(|&larger| larger < blocks);
+    let pipelined = [Some(blocks), larger];
     let [circulant, larger] =
         pipelined.map(|blocks| Some(Algorithm::Circulant { blocks: blocks? }));
     let one_or_several = || {

@@ -203,6 +203,12 @@ pub struct InForce {
     pub origin: Origin,
 }
 
+/// F as shipped.
+pub const F: f64 = 18.0;
+
+/// G as shipped.
+pub const G: f64 = 24.0;
+
 impl Default for Settings {
     /// The shipped settings. F, G, window and sends were measured on a cluster of emulated hosts
     /// with ports of 40 Mbit/s.
@@ -214,8 +220,8 @@ impl Default for Settings {
             min_bytes: 64 << 10,
             blocks: None,
             block_size: None,
-            f: 18.0,
-            g: 24.0,
+            f: F,
+            g: G,
             skips: Rule::default(),
             segment: 32 << 10,
             census_max: 4 << 10,

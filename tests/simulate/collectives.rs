@@ -3,6 +3,7 @@
 #![allow(clippy::panic)] // That is how a test fails.
 
 use std::sync::Arc;
+
 use strum::VariantArray;
 
 use circulant::engine::{Pacing, Synchronous};

@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use strum::VariantArray;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
+use strum::VariantArray;
 
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;

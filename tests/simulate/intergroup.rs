@@ -3,10 +3,11 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
+use strum::VariantArray;
+
 use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::Division;
 use circulant::schedule::Rule;
-use strum::VariantArray;
 
 use crate::simulator::{Counts, Intergroup, simulate_intergroup};
 

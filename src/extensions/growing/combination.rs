@@ -162,7 +162,7 @@ fn merge_of<T: Number>() -> (MergeNumbers, usize) {
 /// Merges numbers of type `T`.
 ///
 /// # Panics
-/// If an address is not aligned for `T`, or elements are not as large.
+/// If an address is not aligned for `T`, or elements are not as large, or `to` overlaps an operand.
 fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
     let checked = |run: &Array| {
         let start = run.first().as_ptr().cast::<T>();
@@ -174,9 +174,10 @@ fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
         // SAFETY: as many elements of this size are there. Every bit pattern is a number.
         unsafe { std::slice::from_raw_parts(checked(run), run.count()) }
     };
+    assert!(!to.overlaps(left) && !to.overlaps(right));
     let start = checked(to);
-    // SAFETY: as above: `apply` has counted them. No operand is there, and the call may write
-    // there: it is the program's result buffer or a store.
+    // SAFETY: as above: `apply` has counted them. No operand is there. The call may write there:
+    // it is the program's result buffer or a store.
     let out = unsafe { std::slice::from_raw_parts_mut(start, left.count() + right.count()) };
     merge::merge(of(left), of(right), out);
 }
