@@ -6,7 +6,7 @@
 //!
 //! Open MPI's handle constants are addresses of data symbols. Referring to them from the library
 //! would make it need libmpi at load time, in every process that it is preloaded into, so they are
-//! passed on by name and looked up at run time (`src/mpi/native.rs`).
+//! passed on by name and looked up at run time (`src/mpi/library.rs`).
 //!
 //! For the command-line program, compiles the paper's algorithms in C, which ours are timed
 //! against.

@@ -70,7 +70,7 @@ fn the_defaults_are_the_documented_ones() {
     let expected = Settings {
         disable: false,
         force: false,
-        min_bytes: 65_536,
+        min_bytes: 4_096,
         blocks: None,
         block_size: None,
         f: 18.0,
@@ -88,7 +88,7 @@ fn the_defaults_are_the_documented_ones() {
         successive: Successive::Auto,
         relayed: 1_024,
         node_size: None,
-        select: Select::Model,
+        select: Select::Learn,
         chunks: 1,
         inter: true,
         gpu: true,
@@ -101,6 +101,8 @@ fn the_defaults_are_the_documented_ones() {
             factor: None,
         }; Operation::COUNT],
         report: None,
+        profile: None,
+        profile_save: None,
         from_environment: 0,
     };
     assert_eq!(settings, expected);
@@ -125,7 +127,9 @@ fn good_values_of_the_general_variables() {
         ("SUCCESSIVE_BCAST=relay", |s| {
             s.successive = Successive::Relay
         }),
-        ("SELECT=learn", |s| s.select = Select::Learn),
+        ("SELECT=model", |s| s.select = Select::Model),
+        ("SELECT=native", |s| s.select = Select::Native),
+        ("SELECT=trial", |s| s.select = Select::Trial),
         ("SELECT=adaptive", |s| s.select = Select::Adaptive),
         ("NODE_SIZE=3", |s| s.node_size = Some(3)),
         ("CHUNKS=2", |s| s.chunks = 2),
@@ -434,8 +438,8 @@ fn every_single_word_counts() {
     let default = Settings::default().encode();
     let all = everything_set().encode();
     let same = default.iter().zip(&all).filter(|(a, b)| a == b).count();
-    // The layout; the report; BLOCKS, or its counterpart, of each scope.
-    assert_eq!(same, 1 + 1 + 1 + Operation::PIPELINED);
+    // The layout; the names of files; BLOCKS, or its counterpart, of each scope.
+    assert_eq!(same, 1 + 3 + 1 + Operation::PIPELINED);
 }
 
 #[test]
@@ -446,6 +450,8 @@ fn a_report_is_not_sent_to_the_others() {
         received,
         Settings {
             report: None,
+            profile: None,
+            profile_save: None,
             ..settings
         }
     );

@@ -151,12 +151,12 @@ struct Running<M> {
 }
 
 impl<M: Memory> Running<M> {
-    /// Prepares a call of `stages` in `memory`, whose allocation is on this lease.
-    /// Calls in progress at once have different tags.
+    /// Prepares a call of `stages` in `memory`, whose allocation is on this lease. Calls in progress
+    /// at once are different chunks.
     fn prepare(
         service: &mut Service,
         stages: Stages,
-        tag: usize,
+        chunk: usize,
         lease: Option<usize>,
         memory: M,
     ) -> Running<M> {
@@ -165,7 +165,8 @@ impl<M: Memory> Running<M> {
             blocks: stages.blocks() as u64,
         };
         let engine = service.spare.engine(service.pacing);
-        let transport = PointToPoint::new(service.communicator(), tag, Lengths::Exact, memory);
+        let (communicator, tag) = (service.communicator(), service.tag(chunk));
+        let transport = PointToPoint::new(communicator, tag, Lengths::Exact, memory);
         Running {
             call: Call::new(stages, engine, transport),
             lease,

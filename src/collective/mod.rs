@@ -101,6 +101,7 @@ fn run_with(
         report::count(operation, outcome, &work);
     }
     if observes {
+        report::count_by_size(operation, outcome, &work);
         trace(operation, state, root, outcome, work);
     }
     code

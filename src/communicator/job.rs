@@ -2,6 +2,7 @@
 
 use once_cell::sync::OnceCell;
 
+use super::known;
 use crate::message::say;
 use crate::mpi::{self, Communicator};
 use crate::report::{self, Destination, Header};
@@ -71,9 +72,13 @@ pub(super) fn remember(agreed: &Settings) {
     JOB.get_or_init(|| agreed.clone());
 }
 
-/// What happens when MPI is about to end: the report.
+/// What happens when MPI is about to end: the profile and the report.
 pub(super) fn end() {
     let process = process();
+    let profile = process.settings.profile_save.as_deref();
+    if let Some(file) = profile.filter(|_| process.rank == 0) {
+        known::save(file);
+    }
     let Some(destination) = &process.report else {
         return;
     };
@@ -82,6 +87,7 @@ pub(super) fn end() {
         processes: process.size,
         rank: process.rank,
         settings: settings(),
+        known: &known::all(),
     };
     if let Err(error) = report::write(destination, &header) {
         let setting = process.settings.report.as_deref().unwrap_or_default();

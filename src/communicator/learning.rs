@@ -7,25 +7,47 @@
 //!
 //! The processes agree by themselves. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know is in no decision but by the times.
+//!
+//! Before the first trial the processes take over what rank 0 has [learned](super::known) on other
+//! communicators or reads in a profile, or [measure](super::network) their network. That waits until
+//! it is predicted to cost no more than trials may. Until then the cost model chooses.
+//!
+//! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
+//! a lesson from a profile; else the cost model chooses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::{State, Stop};
+use super::{State, Stop, known, network};
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Learned, NATIVE, Reason, Select, Settings, Turn,
+    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
+    Settings, Turn,
 };
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
+    /// Predicted seconds of the calls so far that may be learned of.
+    spent: Mutex<f64>,
+    ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Set where nothing can be agreed on.
     is_over: AtomicBool,
+}
+
+/// What is known before the first trial.
+struct Ground {
+    nodes: usize,
+    network: Network,
+    /// What was learned elsewhere.
+    lessons: Vec<Lesson>,
+    /// Seconds that it takes to take the time of a call.
+    overhead: f64,
 }
 
 struct Trial {
@@ -38,8 +60,11 @@ impl Learning {
     /// None, if nothing is to be learned. (Under SMPI the time of a clock is not that of the
     /// program.)
     pub(super) fn new(settings: &Settings, is_other: bool) -> Option<Learning> {
-        let learns = settings.select != Select::Model && !is_other && !cfg!(smpi);
+        let is_wanted = settings.select != Select::Model || settings.has_profile();
+        let learns = is_wanted && !is_other && !cfg!(smpi);
         learns.then(|| Learning {
+            spent: Mutex::new(0.0),
+            ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
             trial: Mutex::new(None),
             is_over: AtomicBool::new(false),
@@ -51,46 +76,110 @@ impl Learning {
     ///
     /// # Errors
     /// MPI's.
-    #[cold]
     pub(super) fn choose(
         &self,
         state: &State,
         facts: Facts,
     ) -> Result<Option<Result<Algorithm, Reason>>, Stop> {
         let settings = state.settings();
-        let Some(kind) = select::learns(&facts, settings) else {
+        let only_observes = settings.select.observes();
+        let Some(kind) = Kind::of(&facts, settings) else {
             return Ok(None);
         };
-        if self.is_over.load(Ordering::Relaxed) {
+        let may_learn = kind.is_learned(settings);
+        if !may_learn && !only_observes && !settings.has_profile() {
             return Ok(None);
         }
-        let nodes = state.nodes()?.count();
-        let facts = Facts { nodes, ..facts };
-        let (candidate, reason) = match self.turn(kind, &facts, settings) {
+        let ground = self.ground(state, &facts)?;
+        let turn = ground.and_then(|ground| {
+            let facts = Facts {
+                nodes: ground.nodes,
+                ..facts
+            };
+            Some((self.turn(kind, &facts, state, ground)?, facts, ground))
+        });
+        let Some((turn, facts, ground)) = turn else {
+            return Ok(only_observes.then_some(Err(Reason::Observed)));
+        };
+        let (candidate, reason) = match turn {
+            Turn::Use(_) if only_observes => return Ok(Some(Err(Reason::Observed))),
             Turn::Use(candidate) => (candidate, Reason::Measured),
             Turn::Try(candidate) => match self.begin(state, kind, candidate) {
-                Ok(()) => (candidate, Reason::Trial),
-                Err(Stop::Native(_)) => {
-                    self.is_over.store(true, Ordering::Relaxed);
-                    return Ok(None);
-                }
-                Err(stop) => return Err(stop),
+                Err(Stop::Native(_)) => return Ok(self.end_all()),
+                begun => begun.map(|()| (candidate, Reason::Trial))?,
             },
         };
-        let algorithm = select::candidate(&facts, settings, candidate);
+        let algorithm = select::candidate(&facts, settings, ground.network, candidate);
         Ok(Some(algorithm.ok_or(reason)))
     }
 
-    fn turn(&self, kind: Kind, facts: &Facts, settings: &Settings) -> Turn {
+    fn end_all<T>(&self) -> Option<T> {
+        self.is_over.store(true, Ordering::Relaxed);
+        None
+    }
+
+    /// What is known before the first trial, once that is worth finding out. Collective at the call
+    /// where it is.
+    fn ground(&self, state: &State, facts: &Facts) -> Result<Option<&Ground>, Stop> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if let Some(ground) = self.ground.get() {
+            return Ok(Some(ground));
+        }
+        let is_worth = {
+            let mut spent = self.spent.lock();
+            let now = select::native_seconds(facts);
+            *spent += now;
+            select::is_worth_measuring(facts.processes, *spent, now)
+        };
+        if !is_worth {
+            return Ok(None);
+        }
+        match self.find_ground(state) {
+            Ok(ground) => Ok(Some(self.ground.get_or_init(|| ground))),
+            Err(Stop::Native(_)) => Ok(self.end_all()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn find_ground(&self, state: &State) -> Result<Ground, Stop> {
+        let (processes, nodes) = (state.size(), state.nodes()?.count());
+        let known = state.serve([None, None], |service| {
+            if let Some(known) = known::share(service.communicator(), processes, nodes)? {
+                return Ok(known);
+            }
+            let network = network::measure(service)?;
+            Ok(Known::new(processes, nodes, network))
+        })?;
+        known::remember(&known);
+        Ok(Ground {
+            nodes,
+            network: known.network,
+            lessons: known.lessons,
+            overhead: select::overhead(processes, known.network),
+        })
+    }
+
+    /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
+    fn turn(&self, kind: Kind, facts: &Facts, state: &State, ground: &Ground) -> Option<Turn> {
+        let mut lessons = ground.lessons.iter();
+        let lesson = lessons.find(|lesson| lesson.kind == kind);
+        if !kind.is_learned(state.settings()) && !state.settings().select.observes() {
+            return lesson.map(|lesson| Turn::Use(lesson.candidate));
+        }
         let mut kinds = self.kinds.lock();
         let index = match kinds.iter().position(|(known, _)| *known == kind) {
             Some(index) => index,
             None => {
-                kinds.push((kind, select::unlearned(facts, settings)));
+                kinds.push((kind, first_of(kind, facts, state, ground, lesson)));
                 kinds.len() - 1
             }
         };
-        kinds[index].1.turn()
+        if state.settings().select == Select::Native {
+            return None;
+        }
+        Some(kinds[index].1.turn())
     }
 
     /// Waits until all processes have come to the call.
@@ -107,7 +196,6 @@ impl Learning {
     }
 
     /// The end of a call with this outcome. Collective, if it was tried.
-    #[cold]
     pub(super) fn end(&self, state: &State, outcome: Outcome) {
         let Some(trial) = self.trial.lock().take() else {
             return;
@@ -128,9 +216,43 @@ impl Learning {
         match (known, longest) {
             (Some((_, learned)), Some(Ok(longest))) => {
                 learned.tell(trial.candidate, longest as f64 * 1e-9);
+                let ground = self.ground.get().filter(|_| learned.choice().is_some());
+                if let Some(ground) = ground {
+                    known::learn(state.size(), ground.nodes, lesson(trial.kind, learned));
+                }
             }
             (Some((_, learned)), None) => learned.give_up(trial.candidate),
             _ => self.is_over.store(true, Ordering::Relaxed),
         }
+    }
+}
+
+/// What is known of the calls of a kind at the first of them. Its predictions are remembered for
+/// the report, where nothing else is known.
+fn first_of(
+    kind: Kind,
+    facts: &Facts,
+    state: &State,
+    ground: &Ground,
+    lesson: Option<&Lesson>,
+) -> Learned {
+    let predicted = select::predicted(facts, state.settings(), ground.network);
+    let mut learned = Learned::new(&predicted, ground.overhead);
+    match lesson {
+        Some(lesson) => learned.choose(lesson.candidate),
+        None => known::learn(state.size(), ground.nodes, self::lesson(kind, &learned)),
+    }
+    learned
+}
+
+/// What was learned of the calls of a kind so far.
+fn lesson(kind: Kind, learned: &Learned) -> Lesson {
+    let candidate = learned.choice();
+    let nanoseconds = |seconds: f64| (1e9 * seconds) as u64;
+    Lesson {
+        kind,
+        candidate: candidate.unwrap_or(NATIVE),
+        times: learned.times().map(nanoseconds),
+        is_measured: candidate.is_some(),
     }
 }

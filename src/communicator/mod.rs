@@ -7,8 +7,10 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `job` | this process in its job: its settings, and the report at the end |
+//! | `known` | what was learned on this process's communicators, for new ones |
 //! | `learning` | what is measured of its calls, so that the fastest candidate runs them |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
+//! | `network` | what messages take between its processes |
 //! | `state` | who is in a communicator, the agreed settings, the nodes |
 //! | `service` | what serves its calls |
 //!
@@ -17,8 +19,10 @@
 #![forbid(unsafe_code)]
 
 mod job;
+mod known;
 mod learning;
 mod lookup;
+mod network;
 mod service;
 mod state;
 

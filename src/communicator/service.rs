@@ -12,12 +12,18 @@ use crate::stage::Stages;
 use crate::team::{Graph, Ranks, Team};
 use crate::transport::{Bytes, Lists, Packing};
 
+/// The most calls that are in progress at once.
+const CHUNKS_MAX: usize = 16;
+
 /// What serves the calls on one communicator.
 pub struct Service {
     /// The private communicator: of both groups of an inter-communicator.
     pub private: Private,
     /// How many nodes its processes are on; of an inter-communicator only.
     pub nodes: usize,
+    /// Calls that it has served, this one included. Who went native alone, because of its arguments,
+    /// counts as the others do when the program repeats the call there.
+    calls: usize,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,
     /// The processes of the communicator; of an inter-communicator, those of this process's group.
@@ -109,6 +115,7 @@ impl Service {
         let devices = settings.gpu && !private.all_agree(!device::may_be_used())?;
         let graph = Arc::new(Graph::new(size, settings.skips));
         Ok(Service {
+            calls: 0,
             devices,
             private,
             nodes,
@@ -134,6 +141,15 @@ impl Service {
         self.private.communicator()
     }
 
+    /// The tag of a call, one of at most 16 that are in progress at once. Calls of the communicator
+    /// have different ones, so that messages which another call has left, because processes
+    /// disagreed on the size of the data, are not taken for this call's.
+    pub fn tag(&self, chunk: usize) -> usize {
+        /// Calls until a tag is used again; all tags are below that of messages to oneself.
+        const CALLS: usize = 1000;
+        (1 + self.calls % CALLS) * CHUNKS_MAX + chunk
+    }
+
     /// What is to be known to pack and unpack elements.
     pub fn packing(&mut self, elements: Array) -> Packing {
         let mut packed = self.spare.packed();
@@ -150,7 +166,7 @@ impl Service {
 
     /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of
     /// a device, on any process. Collective where that may be.
-    pub(super) fn check(&self, data: [Option<Array>; 2]) -> Result<(), Stop> {
+    pub(super) fn check(&mut self, data: [Option<Array>; 2]) -> Result<(), Stop> {
         let communicator = self.communicator();
         let is_committed = |array: &Array| array.datatype().is_committed(communicator);
         let data = data.iter().flatten();
@@ -160,11 +176,11 @@ impl Service {
         if self.devices && !self.private.all_agree(on_host())? {
             return Err(Stop::Native(Reason::DeviceMemory));
         }
-        if committed {
-            Ok(())
-        } else {
-            Err(Stop::Native(Reason::Arguments))
+        if !committed {
+            return Err(Stop::Native(Reason::Arguments));
         }
+        self.calls = self.calls.wrapping_add(1);
+        Ok(())
     }
 
     /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own

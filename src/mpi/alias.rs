@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::library::native;
 use super::probe::{Probe, probe};
+use super::sys::MPI_Comm;
 use super::{Communicator, SUCCESS};
 
 /// Operations that an MPI library treats alike in this.
@@ -52,11 +53,15 @@ impl Alias {
 
     /// A call of that kind on a communicator of this process alone.
     fn attempt(self, alone: &Probe) -> c_int {
+        alone.ask(|alone| self.call(alone))
+    }
+
+    fn call(self, alone: MPI_Comm) -> c_int {
         let (functions, constants) = (&native().functions, &native().constants);
         let mut elements = [0u8; 2];
         let result: *mut c_void = elements.as_mut_ptr().cast();
         let input = result.cast_const();
-        let (byte, op, alone) = (constants.byte, constants.bor, alone.handle());
+        let (byte, op) = (constants.byte, constants.bor);
         // SAFETY: as many bytes are there, which are their own result on one process; by one thread
         // at a time, as a communicator's collectives must be.
         unsafe {

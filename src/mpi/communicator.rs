@@ -3,14 +3,31 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
+
 use super::library::{UNSET, native};
 use super::probe::{Probe, probe};
 use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
-use super::{Array, Error, check, int};
+use super::{Array, Error, check, ignored_status, int};
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Communicator(MPI_Comm);
+
+/// A communicator whose errors are returned for a while.
+struct Replaced {
+    communicator: Communicator,
+    /// What it had before.
+    handler: ErrorHandler,
+    /// How many calls have it so now, on several threads.
+    times: usize,
+}
+
+// SAFETY: handles, which any thread may use.
+unsafe impl Send for Replaced {}
+
+/// All of them. The lock is held while handlers are set, which is local.
+static REPLACED: Mutex<Vec<Replaced>> = Mutex::new(Vec::new());
 
 // SAFETY: a handle, which any thread may use; what it leads to is MPI's to protect.
 unsafe impl Send for Communicator {}
@@ -125,6 +142,37 @@ impl Communicator {
         })
     }
 
+    /// Sends bytes to one process, and receives as many from another.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn exchange(
+        self,
+        sent: &[u8],
+        to: usize,
+        received: &mut [u8],
+        from: usize,
+    ) -> Result<(), Error> {
+        let byte = native().constants.byte;
+        // SAFETY: two slices.
+        check(unsafe {
+            (native().functions.PMPI_Sendrecv)(
+                sent.as_ptr().cast(),
+                int(sent.len()),
+                byte,
+                int(to),
+                super::TAG,
+                received.as_mut_ptr().cast(),
+                int(received.len()),
+                byte,
+                int(from),
+                super::TAG,
+                self.0,
+                ignored_status(),
+            )
+        })
+    }
+
     /// Everybody's word, by rank. Collective.
     pub fn gather_all(self, word: u64) -> Result<Vec<u64>, Error> {
         let mut words = vec![0u64; self.size()?];
@@ -231,31 +279,64 @@ impl Communicator {
     /// Its error handler, if it may be another for a while. In MPICH communicators have none before
     /// the program sets one there, or where they came from; their errors then go to
     /// MPI_COMM_WORLD's. MPI says that it is MPI_ERRORS_ARE_FATAL, and once that was set, so it is.
-    fn replaceable_handler(self) -> Option<ErrorHandler> {
+    fn replaceable_handler(self, probe: Option<&Probe>) -> Option<ErrorHandler> {
         let handler = self.error_handler().ok()?;
         let may_be_none = handler.0 == native().constants.errors_are_fatal;
-        (!may_be_none || probe().is_some_and(Probe::is_always_handled)).then_some(handler)
+        (!may_be_none || probe.is_some_and(Probe::is_always_handled)).then_some(handler)
     }
 
     /// Runs `action` while errors on this communicator are returned instead of raised, if its
     /// handler is [replaceable](Communicator::replaceable_handler).
     pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
-        let set = native().functions.PMPI_Comm_set_errhandler;
-        let Some(handler) = self.replaceable_handler() else {
-            return action();
+        let is_replaced = self.replace_handler();
+        let result = action();
+        if is_replaced {
+            self.restore_handler();
+        }
+        result
+    }
+
+    /// Has errors returned, until as many calls of `restore_handler`; false where that may not be.
+    fn replace_handler(self) -> bool {
+        // Making the probe replaces a handler, too.
+        let probe = probe();
+        let mut replaced = REPLACED.lock();
+        if let Some(known) = replaced.iter_mut().find(|known| known.communicator == self) {
+            known.times += 1;
+            return true;
+        }
+        let Some(handler) = self.replaceable_handler(probe) else {
+            return false;
         };
+        let set = native().functions.PMPI_Comm_set_errhandler;
         // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
         unsafe { set(self.0, native().constants.errors_return) };
-        let result = action();
-        // SAFETY: what this communicator had; MPI keeps its own reference.
-        unsafe { set(self.0, handler.0) };
-        result
+        replaced.push(Replaced {
+            communicator: self,
+            handler,
+            times: 1,
+        });
+        true
+    }
+
+    fn restore_handler(self) {
+        let mut replaced = REPLACED.lock();
+        let known = replaced.iter().position(|known| known.communicator == self);
+        let Some(index) = known else { return };
+        replaced[index].times -= 1;
+        if replaced[index].times == 0 {
+            let known = replaced.swap_remove(index);
+            let set = native().functions.PMPI_Comm_set_errhandler;
+            // SAFETY: what this communicator had; MPI keeps its own reference.
+            unsafe { set(self.0, known.handler.0) };
+        }
     }
 
     /// Whether another communicator can be made from it without harm: an error would be returned,
     /// or none is to be expected, since a context id is free. Local.
     pub(super) fn can_be_tried(self) -> bool {
-        self.replaceable_handler().is_some() || probe().is_none_or(Probe::has_room)
+        let probe = probe();
+        self.replaceable_handler(probe).is_some() || probe.is_none_or(Probe::has_room)
     }
 
     /// A communicator of this process alone. Local.

@@ -59,7 +59,8 @@ struct Kept {
 
 static KEPT: Keyval<OfDatatypes<Kept>> = Keyval::new();
 
-/// Held while an attribute is set, which is local: of two threads, one does it.
+/// Held while an attribute is set, which is local: of two threads, one does it. The other does not
+/// wait, since it may be inside of MPI, in a callback.
 static KEEPING: Mutex<()> = Mutex::new(());
 
 /// Gives up the keyval, when MPI is about to end.
@@ -124,9 +125,9 @@ fn is_usable(handle: MPI_Datatype) -> bool {
         return true;
     };
     let mut bytes: c_int = 0;
+    let size = native().functions.PMPI_Pack_size;
     // SAFETY: a communicator of ours; writes one integer.
-    let code =
-        unsafe { (native().functions.PMPI_Pack_size)(0, handle, probe.handle(), &mut bytes) };
+    let code = probe.ask(|alone| unsafe { size(0, handle, alone, &mut bytes) });
     code == SUCCESS
 }
 
@@ -220,7 +221,9 @@ impl Datatype {
         let Some(keyval) = KEPT.get_or_create() else {
             return self;
         };
-        let _guard = KEEPING.lock();
+        let Some(_guard) = KEEPING.try_lock() else {
+            return self;
+        };
         let kept = kept_of(self.handle).or_else(|| self.keep(keyval));
         Datatype { kept, ..self }
     }

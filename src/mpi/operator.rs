@@ -52,18 +52,21 @@ impl Operator {
             return true;
         };
         let (input, mut output) = (0u8, 0u8);
-        // SAFETY: no element is read or written.
-        let code = unsafe {
-            (native().functions.PMPI_Reduce)(
-                (&raw const input).cast(),
-                (&raw mut output).cast(),
-                0,
-                native().constants.byte,
-                self.0,
-                0,
-                probe.handle(),
-            )
-        };
+        let reduce = native().functions.PMPI_Reduce;
+        let code = probe.ask(|alone| {
+            // SAFETY: no element is read or written.
+            unsafe {
+                reduce(
+                    (&raw const input).cast(),
+                    (&raw mut output).cast(),
+                    0,
+                    native().constants.byte,
+                    self.0,
+                    0,
+                    alone,
+                )
+            }
+        });
         code == SUCCESS
     }
 

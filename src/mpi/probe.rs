@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 
 use super::library::native;
 use super::sys::MPI_Comm;
@@ -24,13 +25,16 @@ unsafe impl Send for Probe {}
 unsafe impl Sync for Probe {}
 
 static PROBE: OnceCell<Probe> = OnceCell::new();
+/// Held while MPI is asked, which is local.
+static ASKING: Mutex<()> = Mutex::new(());
 /// Set by the thread that makes it.
 static MAKING: AtomicBool = AtomicBool::new(false);
 
 impl Probe {
-    /// MPI's handle.
-    pub fn handle(&self) -> MPI_Comm {
-        self.communicator.handle()
+    /// Asks something by calls on its handle. One thread at a time does: the calls are collective.
+    pub fn ask<R>(&self, question: impl FnOnce(MPI_Comm) -> R) -> R {
+        let _alone = ASKING.lock();
+        question(self.communicator.handle())
     }
 
     fn new() -> Result<Probe, Error> {
@@ -66,7 +70,7 @@ impl Probe {
 
     /// Whether a context id is free.
     pub(super) fn has_room(&self) -> bool {
-        self.make_one().is_some()
+        self.ask(|_| self.make_one().is_some())
     }
 }
 

@@ -12,7 +12,8 @@
 //!   port nor a factor. Nor are they between few nodes, where there is little to gain. Both err on
 //!   the side of leaving a call native.
 //!
-//! Every constant here is shipped, not fitted to the machine that the program runs on.
+//! The constants here are shipped. Where calls are learned of, alpha and beta are measured, with all
+//! processes sending at once, so that beta is what a process has of its node's port.
 //!
 //! **The number of blocks.** A pipeline of n blocks takes n - 1 + q rounds, q = ceil(log2 p). Small
 //! blocks fill it soon, large ones cost few start-ups; with start-up time alpha and time per byte
@@ -42,6 +43,35 @@ pub struct Network {
 }
 
 impl Network {
+    /// One on which a message of so many bytes takes so many nanoseconds, and another so many more.
+    pub fn measured((small, short): (usize, u64), (large, long): (usize, u64)) -> Network {
+        /// Less than this no process needs for a message: seconds, and seconds a byte.
+        const LEAST: (f64, f64) = (50e-9, 5e-12);
+        let more = long.saturating_sub(short) as f64 / (large - small) as f64;
+        Network {
+            alpha: (1e-9 * short as f64).max(LEAST.0),
+            beta: (1e-9 * more).max(LEAST.1),
+        }
+    }
+
+    /// Alpha in ps, and beta in fs a byte, for other processes.
+    pub fn encode(self) -> [u64; 2] {
+        [(self.alpha * 1e12) as u64, (self.beta * 1e15) as u64]
+    }
+
+    /// What was encoded so.
+    pub fn decode([alpha, beta]: [u64; 2]) -> Network {
+        Network {
+            alpha: alpha as f64 * 1e-12,
+            beta: beta as f64 * 1e-15,
+        }
+    }
+
+    /// Seconds that `rounds` messages take, one after the other, of so many bytes in all.
+    pub fn seconds(self, rounds: f64, bytes: f64) -> f64 {
+        Cost { rounds, bytes }.on(self)
+    }
+
     /// TCP on 10 Gbit/s-class Ethernet.
     pub const SHIPPED: Network = Network {
         alpha: 30e-6,
@@ -160,8 +190,8 @@ fn across_groups(call: &Facts) -> (f64, f64) {
     (rounds, call.bytes as f64 + call.largest as f64)
 }
 
-/// Predicted seconds of `call`, run by the MPI library.
-pub fn native(call: &Facts) -> f64 {
+/// The predicted cost of `call`, run by the MPI library.
+pub fn native(call: &Facts) -> Cost {
     if call.smaller_group > 0 {
         return native_across_groups(call);
     }
@@ -174,18 +204,17 @@ pub fn native(call: &Facts) -> f64 {
         Operation::Bcast | Operation::Reduce | Operation::Allreduce => call.bytes as f64,
         _ => call.bytes as f64 * (1.0 - 1.0 / call.processes.max(1) as f64),
     };
-    let cost = Cost {
+    Cost {
         rounds: native_startups(call),
         bytes: volume * bytes,
-    };
-    cost.on(Network::SHIPPED)
+    }
 }
 
-/// Predicted seconds of the root gathering algorithm, which all MPI libraries here have, at its
+/// The predicted cost of the root gathering algorithm, which all MPI libraries here have, at its
 /// best: a gather, an exchange between two roots and a broadcast, each of all bytes (Kang et al.,
 /// equation 1). A broadcast goes from the root to one process of the other group, and from there to
 /// all. Not node-aware; yet where processes share a node, they are charged as if they were.
-fn native_across_groups(call: &Facts) -> f64 {
+fn native_across_groups(call: &Facts) -> Cost {
     let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
         1.0
     } else if call.operation == Operation::Bcast {
@@ -193,11 +222,10 @@ fn native_across_groups(call: &Facts) -> f64 {
     } else {
         3.0
     };
-    let cost = Cost {
+    Cost {
         rounds: 2.0 * f64::from(call.phases()),
         bytes: volume * call.bytes as f64,
-    };
-    cost.on(Network::SHIPPED)
+    }
 }
 
 /// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
@@ -234,10 +262,22 @@ const LARGER: f64 = 60.0;
 /// The number of [larger](LARGER) blocks n of a pipeline that runs `call`, if the settings leave that
 /// open.
 pub fn larger_blocks(call: &Facts, settings: &Settings) -> Option<usize> {
-    let factor = factor(call.operation, settings);
-    let is_open =
-        !are_blocks_given(call.operation, settings) && factor == shipped_factor(call.operation);
-    is_open.then(|| bounded(call, pipeline_blocks(call, LARGER)))
+    is_open(call.operation, settings).then(|| bounded(call, pipeline_blocks(call, LARGER)))
+}
+
+/// The numbers of blocks n of pipelines that run `call`, if the settings leave that open: what is
+/// best on `network` as far as the cost model says, half of that, and twice.
+pub fn measured_blocks(call: &Facts, settings: &Settings, network: Network) -> Option<[usize; 3]> {
+    let best = (network.alpha / network.beta).sqrt();
+    let of = |factor| bounded(call, pipeline_blocks(call, factor));
+    is_open(call.operation, settings).then(|| [of(best), of(2.0 * best), of(best / 2.0)])
+}
+
+/// Whether the number of blocks is the shipped factor's.
+fn is_open(operation: Operation, settings: &Settings) -> bool {
+    !are_blocks_given(operation, settings)
+        && !settings.is_factor_given(operation.is_rooted())
+        && factor(operation, settings) == shipped_factor(operation)
 }
 
 /// The number of blocks nearest to `wanted` that `call` can have.
@@ -392,14 +432,16 @@ mod tests {
         let apart = call(Operation::Bcast, 1_000_000, 16, 16);
         let (ours, alone) = (seconds(&shared, blocks(10)), seconds(&apart, blocks(10)));
         assert!(ours > 3.0 * alone && ours < 4.0 * alone, "{ours} {alone}");
-        assert!(native(&shared) <= native(&apart));
+        assert!(native(&shared).on(Network::SHIPPED) <= native(&apart).on(Network::SHIPPED));
     }
 
     #[test]
     fn native_costs_what_the_wire_does_between_few_nodes() {
         for processes in [2, 3] {
             let few = call(Operation::Bcast, 64_000_000, processes, processes);
-            assert!((1..10_000).all(|n| seconds(&few, blocks(n)) >= native(&few)));
+            assert!(
+                (1..10_000).all(|n| seconds(&few, blocks(n)) >= native(&few).on(Network::SHIPPED))
+            );
         }
     }
 
@@ -413,7 +455,7 @@ mod tests {
             for processes in [2, 3, 17, 1 << 20] {
                 let calls = (0..=40).map(|k| call(operation, 1 << k, processes, processes));
                 let costs: Vec<_> = calls
-                    .map(|c| (seconds(&c, blocks(8)), native(&c)))
+                    .map(|c| (seconds(&c, blocks(8)), native(&c).on(Network::SHIPPED)))
                     .collect();
                 assert!(
                     costs.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1),

@@ -1,6 +1,6 @@
 //! What is known of a call, identically on every rank; and why a call goes native.
 
-use strum::{EnumCount, EnumIter, IntoStaticStr, VariantArray};
+use strum::{EnumCount, EnumIter, IntoStaticStr, VariantArray, VariantNames};
 
 /// What a choice depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,8 @@ pub struct Facts {
 }
 
 /// In which order operands may be combined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Order {
     /// In any: not even the last bit of the result depends on it.
     Any,
@@ -93,6 +94,8 @@ pub enum Reason {
     Trial,
     /// The native collective was the fastest.
     Measured,
+    /// `CIRCULANT_SELECT` says that calls are only observed.
+    Observed,
     /// The operator is not commutative, and no algorithm for the operation keeps the order of
     /// ranks.
     NotCommutative,
@@ -169,6 +172,23 @@ impl Operation {
     /// at once, so that a round's message is made of many blocks.
     pub const fn is_rooted(self) -> bool {
         matches!(self, Operation::Bcast | Operation::Reduce)
+    }
+
+    /// Whether all processes have the whole problem, before or after it. In the others each has a
+    /// part of it.
+    pub const fn is_whole(self) -> bool {
+        self.is_rooted() || matches!(self, Operation::Allreduce)
+    }
+
+    /// Whether it combines elements.
+    pub const fn combines(self) -> bool {
+        matches!(
+            self,
+            Operation::Reduce
+                | Operation::ReduceScatter
+                | Operation::ReduceScatterBlock
+                | Operation::Allreduce
+        )
     }
 
     /// Whether MPI has no such function: then native means by several of MPI's collectives.

@@ -15,10 +15,11 @@
 //! settled:    all that are left have enough samples. The MPI library wins ties
 //! ```
 //!
-//! The budget: what trials are predicted to take more than the MPI library is at most a twentieth of
-//! what the MPI library would have taken for all calls so far, and one of its calls. Predictions are
-//! those of the cost model, scaled by what the MPI library was measured to take: only their ratios
-//! count.
+//! The budget: what trials take more than the MPI library, the taking of times included, is at most
+//! a twentieth of what the MPI library would have taken for all calls so far, and one of its calls.
+//! What is not known yet is what the cost model says, on the network that was measured.
+
+use super::Network;
 
 /// Samples of each candidate that is left when the choice is made.
 const SAMPLES: usize = 3;
@@ -34,6 +35,24 @@ const TIE: f64 = 0.01;
 const GAIN: f64 = 0.02;
 /// Calls from a choice to the first look at it.
 const FIRST_LOOK: u64 = 200;
+
+/// Whether to make the private communicator of `processes`, and measure their network, at a call
+/// that is predicted to take `now`, of `spent` seconds of such calls until then. It costs no more
+/// than trials may. All is predicted on the shipped network.
+pub fn is_worth_measuring(processes: usize, spent: f64, now: f64) -> bool {
+    let measured = Network::SHIPPED.seconds(18.0, 9.0 * 32768.0);
+    let made = Network::SHIPPED.seconds(10.0 * phases(processes), 0.0);
+    measured + made <= BUDGET * spent + now
+}
+
+/// Seconds that it takes to take the time of a call: an allreduce before it, an allgather after it.
+pub fn overhead(processes: usize, network: Network) -> f64 {
+    network.seconds(2.0 * phases(processes), 0.0)
+}
+
+fn phases(processes: usize) -> f64 {
+    (processes.max(1) as f64).log2().ceil()
+}
 
 /// The place of the MPI library among the candidates.
 pub const NATIVE: usize = 0;
@@ -53,8 +72,10 @@ pub struct Learned {
     candidates: Vec<Candidate>,
     /// Calls so far.
     calls: u64,
-    /// What trials took, or were predicted to take, more than the MPI library: seconds.
+    /// Seconds that trials took more than the MPI library would have.
     excess: f64,
+    /// Seconds that it takes to take the time of a call.
+    overhead: f64,
     choice: Option<Choice>,
 }
 
@@ -80,6 +101,14 @@ struct Choice {
 }
 
 impl Candidate {
+    /// Its time, as far as it was taken.
+    fn known(&self) -> Option<f64> {
+        match self.samples.is_empty() {
+            true => self.first,
+            false => Some(self.median()),
+        }
+    }
+
     fn median(&self) -> f64 {
         let mut samples = self.samples.clone();
         samples.sort_by(f64::total_cmp);
@@ -96,8 +125,9 @@ impl Candidate {
 }
 
 impl Learned {
-    /// Nothing yet, of candidates with these predicted times: first the MPI library's.
-    pub fn new(predicted: &[f64]) -> Learned {
+    /// Nothing yet, of candidates with these predicted seconds, the MPI library's first; it takes
+    /// `overhead` to take the time of a call.
+    pub fn new(predicted: &[f64], overhead: f64) -> Learned {
         let best = predicted.iter().skip(1).copied().fold(f64::MAX, f64::min);
         let candidate = |(index, &predicted): (usize, &f64)| Candidate {
             predicted,
@@ -109,8 +139,28 @@ impl Learned {
             candidates: predicted.iter().enumerate().map(candidate).collect(),
             calls: 0,
             excess: 0.0,
+            overhead,
             choice: None,
         }
+    }
+
+    /// Seconds of a call by the MPI library, and by the fastest of ours: measured, or else
+    /// predicted. 0, where there is none.
+    pub fn times(&self) -> [f64; 2] {
+        let (native, ours) = (&self.candidates[NATIVE], &self.candidates[NATIVE + 1..]);
+        let least = |seconds: &mut dyn Iterator<Item = f64>| seconds.reduce(f64::min);
+        let measured = least(&mut ours.iter().filter_map(Candidate::known));
+        let predicted = least(&mut ours.iter().map(|candidate| candidate.predicted));
+        let ours = measured.or(predicted).filter(|seconds| seconds.is_finite());
+        [
+            native.known().unwrap_or(native.predicted),
+            ours.unwrap_or(0.0),
+        ]
+    }
+
+    /// The candidate that runs the calls, once that is known.
+    pub fn choice(&self) -> Option<usize> {
+        self.choice.map(|choice| choice.candidate)
     }
 
     /// Who runs the next call.
@@ -131,10 +181,11 @@ impl Learned {
 
     /// The time of a call that was tried: seconds, the same on all processes.
     pub fn tell(&mut self, candidate: usize, seconds: f64) {
-        let native = self.candidates[NATIVE].median();
-        if !self.is_in_use(candidate) && native < f64::MAX {
-            self.excess += (seconds - native).max(0.0);
-        }
+        let more = match self.is_in_use(candidate) {
+            true => 0.0,
+            false => (seconds - self.native()).max(0.0),
+        };
+        self.excess += self.overhead + more;
         let tried = &mut self.candidates[candidate];
         match tried.first {
             None => tried.first = Some(seconds),
@@ -185,32 +236,30 @@ impl Learned {
     }
 
     fn is_affordable(&self, candidate: usize) -> bool {
-        let native = self.candidates[NATIVE].median();
-        if self.is_in_use(candidate) {
-            return true;
-        }
-        if native == f64::MAX {
-            return false;
-        }
-        let expected = self.expected(candidate, native);
-        let excess = self.excess + (expected - native).max(0.0);
+        let native = self.native();
+        let more = match self.is_in_use(candidate) {
+            true => 0.0,
+            false => (self.expected(candidate) - native).max(0.0),
+        };
+        let excess = self.excess + self.overhead + more;
         excess <= BUDGET * native * self.calls as f64 + native
+    }
+
+    /// What the MPI library takes, as far as is known.
+    fn native(&self) -> f64 {
+        let native = &self.candidates[NATIVE];
+        native.known().unwrap_or(native.predicted)
     }
 
     /// The time that a trial of ours is expected to take. What is not known yet is taken to be as
     /// much slower than predicted as the others of ours were, at their best.
-    fn expected(&self, candidate: usize, native: f64) -> f64 {
-        let known = |candidate: &Candidate| match candidate.samples.is_empty() {
-            true => candidate.first,
-            false => Some(candidate.median()),
-        };
-        let scale = native / self.candidates[NATIVE].predicted;
+    fn expected(&self, candidate: usize) -> f64 {
         let tried = &self.candidates[candidate];
-        known(tried).unwrap_or_else(|| {
+        tried.known().unwrap_or_else(|| {
             let ours = self.candidates[NATIVE + 1..].iter();
-            let slower = ours.filter_map(|other| Some(known(other)? / (scale * other.predicted)));
+            let slower = ours.filter_map(|other| Some(other.known()? / other.predicted));
             let slower = slower.fold(f64::MAX, f64::min);
-            scale * tried.predicted * if slower == f64::MAX { 1.0 } else { slower }
+            tried.predicted * if slower == f64::MAX { 1.0 } else { slower }
         })
     }
 
@@ -238,7 +287,7 @@ impl Learned {
         }
         let leader = &self.candidates[self.leader()];
         let (median, slowest) = (leader.median(), leader.slowest());
-        for candidate in &mut self.candidates[NATIVE + 1..] {
+        for candidate in &mut self.candidates {
             let samples = candidate.samples.len();
             let is_hopeless = samples >= 1 && candidate.median() > HOPELESS * median;
             let is_slower = samples >= 2 && candidate.fastest() > slowest.max((1.0 + TIE) * median);
@@ -249,14 +298,7 @@ impl Learned {
     /// Makes the choice, or confirms it.
     fn settle(&mut self) {
         let Some(choice) = self.choice else {
-            let candidate = self.leader();
-            self.choice = Some(Choice {
-                candidate,
-                look: self.calls + FIRST_LOOK,
-                interval: FIRST_LOOK,
-                rival: None,
-                lost: 0,
-            });
+            self.choose(self.leader());
             return;
         };
         let Some(rival) = choice.rival else { return };
@@ -277,6 +319,18 @@ impl Learned {
             interval,
             rival: None,
             lost: lost % 2,
+        });
+    }
+
+    /// From now on this candidate runs the calls, if there is such a one.
+    pub fn choose(&mut self, candidate: usize) {
+        let candidate = candidate.min(self.candidates.len() - 1);
+        self.choice = Some(Choice {
+            candidate,
+            look: self.calls + FIRST_LOOK,
+            interval: FIRST_LOOK,
+            rival: None,
+            lost: 0,
         });
     }
 
@@ -323,6 +377,8 @@ mod tests {
     struct Machine {
         predicted: Vec<f64>,
         times: Vec<f64>,
+        /// What it takes to take a time.
+        overhead: f64,
         /// Each time is up to this part longer.
         noise: f64,
         /// One time in so many takes three times as long.
@@ -354,7 +410,7 @@ mod tests {
                     Turn::Try(candidate) => {
                         let time = self.time(candidate);
                         learned.tell(candidate, time);
-                        total += time;
+                        total += time + self.overhead;
                     }
                     Turn::Use(candidate) => {
                         total += self.time(candidate);
@@ -372,7 +428,8 @@ mod tests {
 
     fn machines(noise: f64, outliers: u64) -> impl Strategy<Value = Machine> {
         let times = prop::collection::vec((0.2f64..5.0, 0.25f64..4.0), 2..6);
-        (times, any::<u64>()).prop_map(move |(times, seed)| Machine {
+        (times, 0.0f64..0.5, any::<u64>()).prop_map(move |(times, overhead, seed)| Machine {
+            overhead,
             predicted: times.iter().map(|(predicted, _)| *predicted).collect(),
             times: times
                 .iter()
@@ -386,7 +443,7 @@ mod tests {
 
     /// The candidates that may be tried, and the MPI library.
     fn tried(machine: &Machine) -> f64 {
-        let learned = Learned::new(&machine.predicted);
+        let learned = Learned::new(&machine.predicted, machine.overhead);
         let left = learned.candidates.iter().zip(&machine.times);
         let left = left.filter(|(candidate, _)| !candidate.is_out);
         left.map(|(_, time)| *time).fold(f64::MAX, f64::min)
@@ -398,7 +455,7 @@ mod tests {
         /// What varies little is chosen right, whatever was predicted, if it is worth it.
         #[test]
         fn the_fastest_is_found(mut machine in machines(0.04, u64::MAX)) {
-            let mut learned = Learned::new(&machine.predicted);
+            let mut learned = Learned::new(&machine.predicted, machine.overhead);
             let best = tried(&machine);
             let (_, last) = machine.run(&mut learned, 2000);
             prop_assert!(machine.times[last] <= 1.06 * best, "{last} {machine:?}");
@@ -408,7 +465,7 @@ mod tests {
         /// tenth of what the MPI library takes, and one bad surprise.
         #[test]
         fn trials_are_within_their_budget(mut machine in machines(0.02, u64::MAX), calls in 50usize..400) {
-            let mut learned = Learned::new(&machine.predicted);
+            let mut learned = Learned::new(&machine.predicted, machine.overhead);
             let (native, slowest) = (machine.times[NATIVE], machine.times.iter().copied().fold(0.0, f64::max));
             let (total, _) = machine.run(&mut learned, calls);
             let allowed = (1.0 + BUDGET + 0.05) * native * calls as f64 + native + slowest;
@@ -418,7 +475,7 @@ mod tests {
         /// Single times that are far off do not lead to a bad choice for ever.
         #[test]
         fn outliers_do_little_harm(mut machine in machines(0.05, 20)) {
-            let mut learned = Learned::new(&machine.predicted);
+            let mut learned = Learned::new(&machine.predicted, machine.overhead);
             machine.run(&mut learned, 20_000);
             let (total, _) = machine.run(&mut learned, 1000);
             let mean = 1.0 + machine.noise / 2.0 + 2.0 / 20.0;
@@ -428,7 +485,7 @@ mod tests {
         /// A choice follows a machine that changes for good.
         #[test]
         fn a_change_is_noticed(mut machine in machines(0.02, u64::MAX)) {
-            let mut learned = Learned::new(&machine.predicted);
+            let mut learned = Learned::new(&machine.predicted, machine.overhead);
             machine.run(&mut learned, 1000);
             let Some(choice) = learned.choice else { return Ok(()) };
             if choice.candidate != NATIVE {
@@ -445,11 +502,12 @@ mod tests {
         let mut machine = Machine {
             predicted: vec![1.0, 0.8],
             times: vec![1.0, 0.995],
+            overhead: 0.0,
             noise: 0.01,
             outliers: u64::MAX,
             seed: 1,
         };
-        let mut learned = Learned::new(&machine.predicted);
+        let mut learned = Learned::new(&machine.predicted, machine.overhead);
         for _ in 0..100 {
             let (_, last) = machine.run(&mut learned, 100);
             assert_eq!(last, NATIVE);
@@ -458,7 +516,7 @@ mod tests {
 
     #[test]
     fn the_mpi_library_alone_needs_no_trials_for_long() {
-        let mut learned = Learned::new(&[1.0]);
+        let mut learned = Learned::new(&[1.0], 0.0);
         let turns: Vec<_> = (0..10)
             .map(|_| {
                 let turn = learned.turn();

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
+//! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `added` | the functions that MPI does not have |
 //! | `settings` | the settings in force, and their agreement between ranks |
@@ -21,23 +22,26 @@
 mod added;
 mod cost;
 mod facts;
+mod known;
 mod learned;
 mod settings;
 mod variable;
 mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
-pub use cost::{BLOCKS_MAX, MESSAGE_MAX, blocks};
+pub use cost::{BLOCKS_MAX, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
-pub use learned::{Learned, NATIVE, Turn};
+pub use known::{Known, Lesson, read_profile, write_profile};
+pub use learned::{Learned, NATIVE, Turn, is_worth_measuring, overhead};
 pub use settings::{
     BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
     Select, Settings, Successive,
 };
 pub use variables::{Description, describe};
 
-use cost::{Cost, Network};
-use strum::{IntoStaticStr, VariantNames};
+use strum::{IntoStaticStr, VariantArray, VariantNames};
+
+use cost::Cost;
 
 /// How a call runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantNames)]
@@ -188,13 +192,18 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     } else {
         (Network::SHIPPED, facts.nodes)
     };
-    let fastest = fastest(&Facts { nodes, ..*facts }, settings, network);
+    let sizing = if must_be_ours {
+        Sizing::Given
+    } else {
+        Sizing::Shipped
+    };
+    let fastest = fastest(&Facts { nodes, ..*facts }, settings, sizing, network);
     let fastest = fastest.ok_or(Reason::NotCommutative)?;
     if must_be_ours || fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
     } else if facts.nodes <= 1 {
         Err(Reason::OneNode)
-    } else if fastest.cost.on(network) < LEAST_GAIN * cost::native(facts) {
+    } else if fastest.cost.on(network) < LEAST_GAIN * cost::native(facts).on(network) {
         Ok(fastest.algorithm)
     } else {
         Err(Reason::CostModel)
@@ -204,63 +213,117 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 /// The kind of a call: calls of one kind are run by the same candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
-    operation: Operation,
+    /// The operation.
+    pub operation: Operation,
     /// log2 of the bytes.
-    size: u32,
+    pub size: u32,
     /// log2 of the largest part over the mean.
-    irregularity: u32,
+    pub irregularity: u32,
+    /// In which order elements may be combined: any, where none are.
+    pub order: Order,
 }
 
-/// The kind of a call whose algorithm may be found by trying: one that [`choose`] would leave to the
-/// cost model, and whose result is the same to the last bit by all candidates, unless settings allow
-/// others.
-pub fn learns(facts: &Facts, settings: &Settings) -> Option<Kind> {
-    let combines = matches!(
-        facts.operation,
-        Operation::Reduce
-            | Operation::ReduceScatter
-            | Operation::ReduceScatterBlock
-            | Operation::Allreduce
-    );
-    let may = match settings.select {
-        Select::Model => false,
-        Select::Learn => !combines || facts.order == Order::Any,
-        Select::Adaptive => true,
+impl Kind {
+    /// That of a call that [`choose`] would leave to the cost model.
+    pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
+        let is_open = !settings.disable
+            && !settings.force
+            && settings.of(facts.operation).mode == Mode::Auto
+            && facts.bytes >= settings.min_bytes.max(1)
+            && facts.processes > 1
+            && facts.smaller_group == 0
+            && exist(facts)
+            && !is_gray(facts, settings);
+        let parts = (facts.largest as f64 * facts.processes as f64 / facts.bytes as f64) as u64;
+        is_open.then(|| Kind {
+            operation: facts.operation,
+            size: facts.bytes.ilog2(),
+            irregularity: if facts.operation.is_whole() {
+                0
+            } else {
+                parts.max(1).ilog2()
+            },
+            order: if facts.operation.combines() {
+                facts.order
+            } else {
+                Order::Any
+            },
+        })
+    }
+
+    /// Whether calls of this kind are learned of: by default those whose results do not depend on
+    /// who runs them.
+    pub fn is_learned(self, settings: &Settings) -> bool {
+        match settings.select {
+            Select::Model | Select::Native => false,
+            Select::Learn | Select::Trial => self.is_exact(),
+            Select::Adaptive => true,
+        }
+    }
+
+    /// Whether the result is the same to the last bit by all candidates.
+    pub fn is_exact(self) -> bool {
+        self.order == Order::Any
+    }
+
+    /// The bytes of its smallest and its largest call.
+    pub fn bytes(self) -> [u64; 2] {
+        let least = 1u64.checked_shl(self.size).unwrap_or(u64::MAX);
+        [least, least.saturating_mul(2) - 1]
+    }
+
+    /// It as a word, for other processes.
+    pub fn encode(self) -> u64 {
+        self.operation as u64
+            | u64::from(self.size) << 8
+            | u64::from(self.irregularity) << 16
+            | (self.order as u64) << 24
+    }
+
+    /// What was encoded so.
+    pub fn decode(word: u64) -> Option<Kind> {
+        let field = |shift: u32| (word >> shift) as u8;
+        let operation = Operation::VARIANTS.get(usize::from(field(0)))?;
+        Some(Kind {
+            operation: *operation,
+            size: field(8).into(),
+            irregularity: field(16).into(),
+            order: *<Order as VariantArray>::VARIANTS.get(usize::from(field(24)))?,
+        })
+    }
+}
+
+/// What the cost model predicts for calls of the kind of `facts` on a network that was measured:
+/// seconds of each candidate, the MPI library's first.
+pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 1 + SLOTS] {
+    // What a process has of its node's port was measured.
+    let apart = Facts {
+        nodes: facts.processes,
+        ..*facts
     };
-    let is_open = !settings.disable
-        && !settings.force
-        && settings.of(facts.operation).mode == Mode::Auto
-        && facts.bytes >= settings.min_bytes.max(1)
-        && facts.processes > 1
-        && facts.smaller_group == 0
-        && exist(facts)
-        && !is_gray(facts, settings);
-    let parts = (facts.largest as f64 * facts.processes as f64 / facts.bytes as f64) as u64;
-    (may && is_open).then(|| Kind {
-        operation: facts.operation,
-        size: facts.bytes.ilog2(),
-        irregularity: if facts.operation.is_rooted() {
-            0
-        } else {
-            parts.max(1).ilog2()
-        },
-    })
-}
-
-/// Nothing learned yet of the calls of the kind of `facts`.
-pub fn unlearned(facts: &Facts, settings: &Settings) -> Learned {
-    let ours = slots(facts, settings).map(|algorithm| match algorithm {
-        Some(algorithm) => cost::circulant(facts, algorithm).on(Network::SHIPPED),
+    let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
+        Some(algorithm) => cost::circulant(&apart, algorithm).on(network),
         None => f64::INFINITY,
     });
-    let [a, b, c] = ours;
-    Learned::new(&[cost::native(facts), a, b, c])
+    let mut all = [cost::native(facts).on(network); 1 + SLOTS];
+    all[NATIVE + 1..].copy_from_slice(&ours);
+    all
+}
+
+/// Seconds of a call by the MPI library, on the shipped network.
+pub fn native_seconds(facts: &Facts) -> f64 {
+    cost::native(facts).on(Network::SHIPPED)
 }
 
 /// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call
 /// of these facts, the first.
-pub fn candidate(facts: &Facts, settings: &Settings, candidate: usize) -> Option<Algorithm> {
-    let slots = slots(facts, settings);
+pub fn candidate(
+    facts: &Facts,
+    settings: &Settings,
+    network: Network,
+    candidate: usize,
+) -> Option<Algorithm> {
+    let slots = slots(facts, settings, Sizing::Measured(network));
     let own = slots
         .get(candidate.checked_sub(NATIVE + 1)?)
         .copied()
@@ -287,9 +350,14 @@ pub struct Candidate {
 }
 
 /// The fastest candidate on `network`.
-fn fastest(facts: &Facts, settings: &Settings, network: Network) -> Option<Candidate> {
+fn fastest(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+    network: Network,
+) -> Option<Candidate> {
     let seconds = |candidate: &Candidate| candidate.cost.on(network);
-    candidates(facts, settings).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+    candidates(facts, settings, sizing).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
 /// The largest broadcast that goes along the tree of successive broadcasts, in bytes: larger ones
@@ -305,44 +373,65 @@ fn exist(facts: &Facts) -> bool {
 /// The candidates for a call of MPI's.
 ///
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
-/// - What is pipelined has the blocks of its factor, or larger ones, unless settings say how many.
+/// - What is pipelined has as many blocks as [`Sizing`] says, unless settings say how many.
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
-pub fn candidates(facts: &Facts, settings: &Settings) -> impl Iterator<Item = Candidate> {
+fn candidates(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+) -> impl Iterator<Item = Candidate> {
     let facts = *facts;
-    let algorithms = slots(&facts, settings).into_iter().flatten();
+    let algorithms = slots(&facts, settings, sizing).into_iter().flatten();
     algorithms.map(move |algorithm| Candidate {
         algorithm,
         cost: cost::circulant(&facts, algorithm),
     })
 }
 
-/// Their algorithms, each at a place of its own.
-fn slots(facts: &Facts, settings: &Settings) -> [Option<Algorithm>; 3] {
+/// What the numbers of blocks of candidates are for.
+#[derive(Clone, Copy, Debug)]
+enum Sizing {
+    /// What the settings say, or the shipped factors.
+    Given,
+    /// The same, or [larger blocks](cost::larger_blocks).
+    Shipped,
+    /// What is best on this network, half as many and twice as many.
+    Measured(Network),
+}
+
+/// The most candidates of ours.
+const SLOTS: usize = 4;
+
+/// What the candidates are called, the MPI library first: by their places.
+pub const CANDIDATES: [&str; 1 + SLOTS] = ["native", "one-block", "n", "n/2", "2n"];
+
+/// The algorithms of a call, each at a place of its own: one that is not pipelined, and pipelines of
+/// n blocks, and of other numbers of them.
+fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; SLOTS] {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
-    let doubling = Some(Algorithm::Doubling { segment });
-    let blocks = blocks(facts, settings);
-    let larger = cost::larger_blocks(facts, settings).filter(|&larger| larger < blocks);
-    let pipelined = [Some(blocks), larger];
-    let [circulant, larger] =
-        pipelined.map(|blocks| Some(Algorithm::Circulant { blocks: blocks? }));
+    let pipelined = |single| {
+        let [n, others @ ..] = numbers_of_blocks(facts, settings, sizing);
+        let of = |blocks| Some(Algorithm::Circulant { blocks });
+        let others = others.map(|blocks| of(blocks).filter(|_| blocks != n));
+        [single, of(n), others[0], others[1]]
+    };
+    let only = |algorithm| [Some(algorithm), None, None, None];
+    let doubling = Algorithm::Doubling { segment };
     let one_or_several = || {
         let is_allowed = facts.bytes.saturating_mul(2) <= settings.scratch_max;
         let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
-        match pipelined {
-            [Some(1), _] => [doubling, None, None],
-            _ if may_be_one => [doubling, circulant, larger],
-            _ => [None, circulant, larger],
+        match pipelined(Some(doubling).filter(|_| may_be_one)) {
+            [_, Some(Algorithm::Circulant { blocks: 1 }), ..] => only(doubling),
+            all => all,
         }
     };
-    let only = |algorithm| [Some(algorithm), None, None];
     let keeps_order = facts.order == Order::Ranks;
     match facts.operation {
         Operation::Bcast if is_gray(facts, settings) => only(Algorithm::Gray),
-        Operation::Bcast => [circulant, larger, None],
-        _ if !exist(facts) => [None; 3],
-        Operation::Reduce => [circulant, larger, None],
+        _ if !exist(facts) => [None; SLOTS],
+        Operation::Bcast | Operation::Reduce => pipelined(None),
         Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
             let are_equal = facts.operation == Operation::Allgather;
             let by_blocks = are_equal && goes_by_blocks(facts.largest, settings.segment);
@@ -358,11 +447,26 @@ fn slots(facts: &Facts, settings: &Settings) -> [Option<Algorithm>; 3] {
         Operation::Allreduce if facts.order == Order::Any && facts.bytes <= settings.census_max => {
             only(Algorithm::Census)
         }
-        Operation::Allreduce => [doubling, None, None],
+        Operation::Allreduce => only(doubling),
         Operation::Alltoall => only(Algorithm::Combining),
         Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
-        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => [None; 3],
+        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
+            [None; SLOTS]
+        }
     }
+}
+
+/// n, and other numbers of blocks. Where settings say how many there are, these.
+fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usize; 3] {
+    let given = blocks(facts, settings);
+    let others = match sizing {
+        Sizing::Given => None,
+        Sizing::Shipped => {
+            cost::larger_blocks(facts, settings).map(|larger| [given, larger.min(given), given])
+        }
+        Sizing::Measured(network) => cost::measured_blocks(facts, settings, network),
+    };
+    others.unwrap_or([given; 3])
 }
 
 /// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
@@ -382,8 +486,6 @@ fn is_gray(facts: &Facts, settings: &Settings) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use strum::VariantArray;
-
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -484,6 +586,27 @@ mod tests {
         }
     }
 
+    /// A call that is forced has the blocks that the factor says, however few: so has one where the
+    /// environment says what the shipped factor is, too.
+    #[test]
+    fn larger_blocks_are_for_calls_that_nothing_is_said_of() {
+        let read = |variables: &[&str]| {
+            let split = |text: &&str| text.split_once('=').map(|(a, b)| (a.into(), b.into()));
+            Settings::read(variables.iter().filter_map(split)).0
+        };
+        let blocks = |bytes, variables: &[&str]| {
+            choose(&call(bytes, 4, 4), &read(variables)).map(Algorithm::blocks)
+        };
+        assert_eq!(blocks(700, &["CIRCULANT_FORCE=1"]), Ok(3));
+        assert_eq!(blocks(2_000, &["CIRCULANT_FORCE=1"]), Ok(4));
+        assert_eq!(blocks(64_000_000, &[]), Ok(189));
+        for f in [17, 18, 19] {
+            let expected = (64e6f64 * 2.0).sqrt() / f64::from(f);
+            let set = format!("CIRCULANT_F={f}");
+            assert_eq!(blocks(64_000_000, &[&set]), Ok(expected.ceil() as usize));
+        }
+    }
+
     /// Where one process has it all, native reduce-scatters send it to one process after the other.
     #[test]
     fn auto_takes_what_is_very_irregular() {
@@ -530,8 +653,8 @@ mod tests {
     #[test]
     fn mode_circulant_leaves_only_the_small() {
         let ours = settings(Mode::Circulant);
-        assert!(choose(&call(65536, 16, 1), &ours).is_ok());
-        assert_eq!(choose(&call(65535, 16, 1), &ours), Err(Reason::Small));
+        assert!(choose(&call(4096, 16, 1), &ours).is_ok());
+        assert_eq!(choose(&call(4095, 16, 1), &ours), Err(Reason::Small));
     }
 
     #[test]
@@ -676,7 +799,8 @@ mod tests {
             ..call(MIB, 16, 16)
         };
         let is_learned = |operation, order, settings: &Settings| {
-            learns(&facts(operation, order), settings).is_some()
+            Kind::of(&facts(operation, order), settings)
+                .is_some_and(|kind| kind.is_learned(settings))
         };
         for operation in [Operation::Bcast, Operation::Allgatherv] {
             assert!(is_learned(

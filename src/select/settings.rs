@@ -9,6 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt;
 
+use once_cell::sync::OnceCell;
 use strum::{EnumCount, FromRepr, VariantNames};
 
 use super::Operation;
@@ -77,6 +78,10 @@ pub struct Settings {
     pub operations: [OperationSettings; Operation::COUNT],
     /// Where the report goes, as it was set. Each process has its own, so it is not encoded.
     pub report: Option<String>,
+    /// The file with the profile. Each process has its own.
+    pub profile: Option<String>,
+    /// The file to which what was learned is added. Each process has its own.
+    pub profile_save: Option<String>,
     /// Bit i says whether variable i is from the environment, in the order of
     /// [`describe`](super::describe).
     pub from_environment: u64,
@@ -115,12 +120,23 @@ pub enum Mode {
 #[repr(u64)]
 pub enum Select {
     /// By the cost model alone.
-    #[default]
     Model,
     /// By measurement, where all algorithms give the same result to the last bit.
+    #[default]
     Learn,
     /// By measurement.
     Adaptive,
+    /// None of them is circulant's. What circulant would take is predicted.
+    Native,
+    /// The same, but for calls by which that is measured.
+    Trial,
+}
+
+impl Select {
+    /// Whether calls are only observed.
+    pub const fn observes(self) -> bool {
+        matches!(self, Select::Native | Select::Trial)
+    }
 }
 
 /// How growing operands are exchanged. The algorithms are those of Lang, *Modified
@@ -217,7 +233,7 @@ impl Default for Settings {
             disable: false,
             force: false,
             select: Select::default(),
-            min_bytes: 64 << 10,
+            min_bytes: 4 << 10,
             blocks: None,
             block_size: None,
             f: F,
@@ -242,6 +258,8 @@ impl Default for Settings {
             verbose: false,
             operations: [OperationSettings::default(); Operation::COUNT],
             report: None,
+            profile: None,
+            profile_save: None,
             from_environment: 0,
         }
     }
@@ -312,6 +330,20 @@ impl Settings {
 
     fn is_from_environment(&self, index: usize) -> bool {
         self.from_environment >> index & 1 == 1
+    }
+
+    /// Whether the environment says what F is, for operations that are rooted, or G, for others.
+    pub fn is_factor_given(&self, is_rooted: bool) -> bool {
+        static NAMES: [&str; 2] = ["CIRCULANT_G", "CIRCULANT_F"];
+        static INDICES: OnceCell<[Option<usize>; 2]> = OnceCell::new();
+        let index = |name| variables().position(|variable| variable.name == name);
+        let indices = INDICES.get_or_init(|| NAMES.map(index));
+        indices[usize::from(is_rooted)].is_some_and(|index| self.is_from_environment(index))
+    }
+
+    /// Whether rank 0 has a profile.
+    pub fn has_profile(&self) -> bool {
+        self.is_set("CIRCULANT_PROFILE")
     }
 
     /// The settings of one operation.

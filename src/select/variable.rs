@@ -25,8 +25,11 @@ enum Place {
         get: fn(&Settings) -> u64,
         set: fn(&mut Settings, u64),
     },
-    /// In [`Settings::report`]. Each process has its own.
-    Report,
+    /// In a part of the settings of which each process has its own.
+    Own {
+        get: fn(&Settings) -> &Option<String>,
+        set: fn(&mut Settings, String),
+    },
 }
 
 impl Variable {
@@ -47,15 +50,20 @@ impl Variable {
         }
     }
 
-    /// The variable that says where the report goes.
-    pub const fn report(name: &'static str, meaning: &'static str) -> Self {
-        let accepts = Accepts::Destination;
+    /// A variable with the name of a file, of which each process has its own.
+    pub const fn own(
+        name: &'static str,
+        accepts: Accepts,
+        meaning: &'static str,
+        get: fn(&Settings) -> &Option<String>,
+        set: fn(&mut Settings, String),
+    ) -> Self {
         Variable {
             name,
             accepts,
             meaning,
             yields_to: None,
-            place: Place::Report,
+            place: Place::Own { get, set },
         }
     }
 
@@ -69,7 +77,7 @@ impl Variable {
     pub fn word(&self, settings: &Settings) -> u64 {
         match self.place {
             Place::Agreed { get, .. } => get(settings),
-            Place::Report => 0,
+            Place::Own { .. } => 0,
         }
     }
 
@@ -80,7 +88,7 @@ impl Variable {
                 Some(word) => set(settings, word),
                 None => return false,
             },
-            Place::Report => settings.report = Some(text.to_owned()),
+            Place::Own { set, .. } => set(settings, text.to_owned()),
         }
         true
     }
@@ -101,7 +109,7 @@ impl Variable {
     pub fn value(&self, settings: &Settings) -> Option<String> {
         match self.place {
             Place::Agreed { get, .. } => self.accepts.show(get(settings)),
-            Place::Report => settings.report.clone(),
+            Place::Own { get, .. } => get(settings).clone(),
         }
     }
 }
@@ -120,6 +128,8 @@ pub(super) enum Accepts {
     Decimal(RangeInclusive<f64>),
     /// `stderr` or the name of a file.
     Destination,
+    /// The name of a file.
+    File,
 }
 
 impl Accepts {
@@ -130,7 +140,7 @@ impl Accepts {
             Accepts::Number(_) => text.parse().ok()?,
             Accepts::Size(_) => parse_size(text)?,
             Accepts::Decimal(_) => text.parse::<f64>().ok()?.to_bits(),
-            Accepts::Destination => return None,
+            Accepts::Destination | Accepts::File => return None,
         };
         self.admits(word).then_some(word)
     }
@@ -140,7 +150,7 @@ impl Accepts {
             Accepts::OneOf(names) => word < names.len() as u64,
             Accepts::Number(bounds) | Accepts::Size(bounds) => bounds.contains(&word),
             Accepts::Decimal(bounds) => bounds.contains(&f64::from_bits(word)),
-            Accepts::Destination => false,
+            Accepts::Destination | Accepts::File => false,
         }
     }
 
@@ -149,7 +159,7 @@ impl Accepts {
             Accepts::OneOf(names) => names[word as usize].to_owned(),
             Accepts::Size(_) => show_size(word),
             Accepts::Decimal(_) => f64::from_bits(word).to_string(),
-            Accepts::Number(_) | Accepts::Destination => word.to_string(),
+            Accepts::Number(_) | Accepts::Destination | Accepts::File => word.to_string(),
         })
     }
 }
@@ -173,6 +183,7 @@ impl fmt::Display for Accepts {
                 write!(f, "a decimal number from {least} to {most}")
             }
             Accepts::Destination => f.write_str("stderr or a file name"),
+            Accepts::File => f.write_str("a file name"),
         }
     }
 }

@@ -80,11 +80,27 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_SELECT",
                 Accepts::OneOf(Select::VARIANTS),
-                "model: the cost model chooses; learn: the first calls of each kind are run by all \
-                candidates in turn, and the fastest stays, for operations whose result does not \
-                depend on the order of combination; adaptive: for all",
+                "learn: the first calls of each kind are run by all candidates in turn, and the \
+                fastest stays, where the result does not depend on the order of combination; \
+                elsewhere the cost model chooses; adaptive: they are measured everywhere; model: \
+                nowhere; native: calls are only observed; trial: the same, but some are measured",
                 |s| s.select as u64,
                 |s, word| s.select = Select::from_repr(word).unwrap_or_default(),
+            ),
+            Variable::own(
+                "CIRCULANT_PROFILE",
+                Accepts::File,
+                "file with what was learned before: communicators begin with what it says of as \
+                many processes and nodes; rank 0 of each reads it",
+                |s| &s.profile,
+                |s, text| s.profile = Some(text),
+            ),
+            Variable::own(
+                "CIRCULANT_PROFILE_SAVE",
+                Accepts::File,
+                "file to which rank 0 adds what was learned, at the end",
+                |s| &s.profile_save,
+                |s, text| s.profile_save = Some(text),
             ),
             Variable::agreed(
                 "CIRCULANT_MIN_BYTES",
@@ -255,10 +271,13 @@ static GENERAL: [(&str, &[Variable]); 7] = [
     (
         "what circulant tells",
         &[
-            Variable::report(
+            Variable::own(
                 "CIRCULANT_REPORT",
+                Accepts::Destination,
                 "where the report at the end of the run goes; %r in a file name stands for the \
                 rank",
+                |s| &s.report,
+                |s, text| s.report = Some(text),
             ),
             Variable::agreed(
                 "CIRCULANT_TRACE",

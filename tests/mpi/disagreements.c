@@ -189,6 +189,22 @@ static void broadcast_with_less_on_the_last(void) {
     free(data);
 }
 
+/* After a broadcast of blocks that nobody takes, the next one's are not mistaken for them. */
+static void broadcast_after_another_length(void) {
+    enum { MORE = 1500, LESS = 1400 };
+    check_case("broadcast after one of %d bytes, received as %d", MORE, LESS);
+    char data[MORE];
+    memset(data, 1, MORE);
+    MPI_Bcast(data, world_rank == 0 ? MORE : LESS, MPI_CHAR, 0, comm);
+    for (int i = 0; i < MORE; i++) {
+        data[i] = world_rank == 0 ? (char)value(0, 1, i) : 0;
+    }
+    check_success(MPI_Bcast(data, MORE, MPI_CHAR, 0, comm), "MPI_Bcast");
+    for (int i = 0; i < MORE; i++) {
+        check(data[i] == (char)value(0, 1, i), "byte %d is %d", i, data[i]);
+    }
+}
+
 /* One process has twice as many elements as the others: somebody hears of it. */
 static void with_more_on(int one) {
     const int count = world_rank == one ? 2 : 1, most = 2 * world_size;
@@ -229,7 +245,9 @@ int main(int argc, char **argv) {
         }
         overlaid_scatter(alone);
     }
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "blocks") == 0) {
+        broadcast_after_another_length();
+    } else if (argc > 1) {
         broadcast_of(5, 10);
         medley(comm, 100);
         broadcast_of(10, 5);

@@ -95,10 +95,13 @@ def test_force_overrides_least_size(sequence):
 
 
 def test_default_does_no_harm(sequence):
-    """On one node, calls stay with the MPI library; small ones anywhere."""
-    run = sequence({}, "bcast:8x5", "bcast:32000000x2", processes=5)
-    assert run.outcomes("bcast") == {"small": 5, "one_node": 2}
-    assert run.stderr == ""
+    """By the cost model, calls on one node stay with the MPI library; small ones anywhere. Nothing is said."""
+    for select, large in [("model", {"one_node"}), (None, {"one_node", "trial", "measured", "circulant"})]:
+        settings = {"SELECT": select} if select else {}
+        run = sequence(settings, "bcast:8x5", "bcast:32000000x9", processes=5)
+        assert run.outcomes("bcast").pop("small") == 5
+        assert set(run.outcomes("bcast")) <= {"small"} | large
+        assert run.stderr == ""
 
 
 def test_no_scratch(sequence):

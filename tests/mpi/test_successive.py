@@ -140,10 +140,10 @@ def test_threads(mpi, report, processes):
     [*((p, {}) for p in (2, 3, 4, 8, 9)), (5, {"FORCE": 1}), (8, {"FORCE": 1}), (3, {"PACING": "synchronous"})],
 )
 def test_roots_in_order(mpi, report, processes, settings):
-    """Exactly the small broadcasts whose roots follow go along the trees; by default no other is circulant's
-    on one machine."""
+    """Exactly the small broadcasts whose roots follow go along the trees; by the cost model no other is
+    circulant's on one machine."""
     command = [mpi.program("successive"), "roots"]
-    run = checked(mpi.preloaded(processes, command, report, {"BCAST_ORDER": "gray", **settings}))
+    run = checked(mpi.preloaded(processes, command, report, {"BCAST_ORDER": "gray", "SELECT": "model", **settings}))
     assert printed(run, "followed") > 100
     outcomes = run.outcomes("bcast")
     if "FORCE" not in settings:
@@ -155,7 +155,7 @@ def test_roots_in_order(mpi, report, processes, settings):
 
 @pytest.mark.parametrize("settings, reason", [({}, "small"), ({"BCAST": "native"}, "chosen"), ({"DISABLE": 1}, "disabled")])
 def test_roots_without_order(mpi, report, settings, reason):
-    order = {"BCAST_ORDER": "gray"} if settings else {}
+    order = {"SELECT": "model", **({"BCAST_ORDER": "gray"} if settings else {})}
     command = [mpi.program("successive"), "roots"]
     run = checked(mpi.preloaded(4, command, report, {**order, **settings}, trapped=True))
     outcomes = run.outcomes("bcast")

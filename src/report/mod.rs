@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod by_size;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use serde_json::{Map, Value, json};
 use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
-use crate::select::{Algorithm, Operation, Origin, Reason, Settings};
+use crate::select::{Algorithm, Known, Operation, Origin, Reason, Settings};
 
 /// Who ran a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,6 +192,11 @@ pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
     COUNTERS.add(operation, outcome, work);
 }
 
+/// Counts one call of this process by its size, too.
+pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work) {
+    by_size::count(operation, outcome, work);
+}
+
 /// How many calls of `operation` were counted so far, whoever ran them.
 pub fn total_calls(operation: Operation) -> u64 {
     Outcome::all()
@@ -270,6 +277,8 @@ pub struct Header<'a> {
     pub rank: usize,
     /// The settings in force.
     pub settings: &'a Settings,
+    /// What was learned.
+    pub known: &'a [Known],
 }
 
 /// The report of this process for people: a table, every line prefixed with `circulant: `.
@@ -296,8 +305,21 @@ fn json(header: &Header, rows: &[Row]) -> String {
         "rank": header.rank,
         "settings": settings,
         "operations": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "sizes": by_size::rows(header.known).iter().map(by_size::Row::json).collect::<Vec<_>>(),
+        "learned": learned(header.known),
     });
     format!("{report:#}\n")
+}
+
+fn learned(known: &[Known]) -> Vec<Value> {
+    let all = known.iter();
+    all.flat_map(|known| {
+        known
+            .lessons
+            .iter()
+            .map(|lesson| by_size::lesson(known, lesson))
+    })
+    .collect()
 }
 
 /// The columns of the table: heading, and whether it holds numbers, which are aligned right.
@@ -319,6 +341,7 @@ fn text(header: &Header, rows: &[Row]) -> String {
         processes,
         rank,
         settings,
+        known,
     } = header;
     let version = env!("CARGO_PKG_VERSION");
     let mut lines = vec![
@@ -335,24 +358,30 @@ fn text(header: &Header, rows: &[Row]) -> String {
     if rows.is_empty() {
         lines.push("no collective operation was called".to_owned());
     } else {
-        lines.extend(table(rows));
+        lines.extend(table(&COLUMNS, rows.iter().map(Row::cells)));
+    }
+    let sizes = by_size::rows(known);
+    if !sizes.is_empty() {
+        lines.push(String::new());
+        let cells = sizes.iter().map(by_size::Row::cells);
+        lines.extend(table(&by_size::Row::COLUMNS, cells));
+        lines.push(by_size::total(&sizes));
     }
     lines
         .iter()
-        .map(|line| format!("circulant: {line}\n"))
+        .map(|line| format!("circulant: {line}").trim_end().to_owned() + "\n")
         .collect()
 }
 
 /// The heading and the rows, every column as wide as its widest cell.
-fn table(rows: &[Row]) -> Vec<String> {
-    let mut cells = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
-    cells.extend(rows.iter().map(Row::cells));
+fn table<const N: usize>(
+    columns: &[(&str, bool); N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Vec<String> {
+    let mut cells = vec![columns.map(|(heading, _)| heading.to_owned())];
+    cells.extend(rows);
     let width = |column: usize| cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS.len()] = std::array::from_fn(width);
-    cells.iter().map(|row| aligned(row, &widths)).collect()
-}
-
-fn aligned(row: &[String; COLUMNS.len()], widths: &[usize; COLUMNS.len()]) -> String {
+    let widths: [usize; N] = std::array::from_fn(width);
     let pad = |((cell, width), (_, is_number)): ((&String, &usize), &(&str, bool))| {
         if *is_number {
             format!("{cell:>width$}")
@@ -360,8 +389,11 @@ fn aligned(row: &[String; COLUMNS.len()], widths: &[usize; COLUMNS.len()]) -> St
             format!("{cell:<width$}")
         }
     };
-    let cells: Vec<_> = row.iter().zip(widths).zip(&COLUMNS).map(pad).collect();
-    cells.join("  ").trim_end().to_owned()
+    let aligned = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(&widths).zip(columns).map(pad).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    cells.iter().map(aligned).collect()
 }
 
 /// Where a report goes.
@@ -506,6 +538,7 @@ mod tests {
             processes: 5,
             rank: 0,
             settings,
+            known: &[],
         }
     }
 
@@ -527,7 +560,7 @@ mod tests {
             (&json!(5), &json!(0))
         );
         assert_eq!(report["settings"]["CIRCULANT_FORCE"], "1");
-        assert_eq!(report["settings"]["CIRCULANT_MIN_BYTES"], "64K");
+        assert_eq!(report["settings"]["CIRCULANT_MIN_BYTES"], "4K");
         assert_eq!(
             report["operations"],
             json!([

@@ -1,0 +1,139 @@
+//! What this process has learned on its communicators, or was told by a profile. New communicators
+//! of as many processes, on as many nodes, begin with what their rank 0 knows. No result flows into
+//! a communicator afterwards.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::job;
+use crate::message::say;
+use crate::mpi::{self, Communicator, Error};
+use crate::select::{Known, Lesson, Select, read_profile, write_profile};
+
+/// What was learned here.
+static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// What the profile says.
+static PROFILE: OnceCell<Vec<Known>> = OnceCell::new();
+
+/// What rank 0 knows of communicators like this one. Collective.
+///
+/// # Errors
+/// MPI's.
+pub(super) fn share(
+    communicator: Communicator,
+    processes: usize,
+    nodes: usize,
+) -> Result<Option<Known>, Error> {
+    let mut words = Vec::new();
+    if communicator.rank()? == 0 {
+        let known = find(processes, nodes);
+        words = known.map(|known| known.encode()).unwrap_or_default();
+    }
+    let mut length = [words.len() as u64];
+    communicator.share(&mut length)?;
+    words.resize(usize::try_from(length[0]).unwrap_or(0), 0);
+    if !words.is_empty() {
+        communicator.share(&mut words)?;
+    }
+    Ok(Known::decode(processes, nodes, &words))
+}
+
+/// What was learned here; or what the profile says of communicators of about as many processes and
+/// nodes.
+fn find(processes: usize, nodes: usize) -> Option<Known> {
+    let distance = |known: &&Known| known.distance(processes, nodes);
+    if let Some(known) = LEARNED.lock().iter().find(|known| distance(known) == 0.0) {
+        return Some(known.clone());
+    }
+    let near = profile().iter().filter(|known| distance(known) < 1.0);
+    near.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        .cloned()
+}
+
+fn profile() -> &'static [Known] {
+    PROFILE.get_or_init(|| {
+        let file = job::process().settings.profile.as_deref();
+        file.map(read).unwrap_or_default()
+    })
+}
+
+/// What a profile says: nothing, if it cannot be read.
+fn read(file: &str) -> Vec<Known> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string());
+    let known = text.and_then(|text| read_profile(&text, &mpi::native().version));
+    known.unwrap_or_else(|problem| {
+        say(&format!(
+            "circulant: CIRCULANT_PROFILE={file} is not used: {problem}"
+        ));
+        Vec::new()
+    })
+}
+
+/// Remembers a network, and what was learned before, unless such communicators are known already.
+pub(super) fn remember(known: &Known) {
+    let mut all = LEARNED.lock();
+    let is_same = |other: &Known| other.distance(known.processes, known.nodes) == 0.0;
+    if !all.iter().any(is_same) {
+        all.push(known.clone());
+    }
+}
+
+/// Remembers who runs the calls of a kind on such communicators.
+pub(super) fn learn(processes: usize, nodes: usize, lesson: Lesson) {
+    let mut all = LEARNED.lock();
+    let mut such = all.iter_mut();
+    if let Some(known) = such.find(|known| known.distance(processes, nodes) == 0.0) {
+        known.learn(lesson);
+    }
+}
+
+/// All of it, for the report.
+pub(super) fn all() -> Vec<Known> {
+    LEARNED.lock().clone()
+}
+
+/// Adds it to the profile in `file`.
+pub(super) fn save(file: &str) {
+    if let Err(problem) = merge(Path::new(file)) {
+        say(&format!(
+            "circulant: CIRCULANT_PROFILE_SAVE={file} cannot be written: {problem}"
+        ));
+    }
+}
+
+fn merge(file: &Path) -> Result<(), String> {
+    let mpi = &mpi::native().version;
+    let mut known = match fs::read_to_string(file) {
+        Ok(text) => read_profile(&text, mpi)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.to_string()),
+    };
+    let has_inexact = job::settings().select == Select::Adaptive;
+    for mut learned in all() {
+        learned.keep_measured(has_inexact);
+        let is_same = |other: &&mut Known| other.distance(learned.processes, learned.nodes) == 0.0;
+        match known.iter_mut().find(is_same) {
+            None => known.push(learned),
+            Some(known) => {
+                known.network = learned.network;
+                learned
+                    .lessons
+                    .into_iter()
+                    .for_each(|lesson| known.learn(lesson));
+            }
+        }
+    }
+    let text = write_profile(&known, mpi);
+    // Who reads it meanwhile finds the old one or the new one.
+    let new = file.with_extension(format!("new-{}", std::process::id()));
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&new);
+        error.to_string()
+    })
+}

@@ -1,0 +1,265 @@
+//! Calls by operation and size: how many, how long they took, what circulant saved or could save.
+//!
+//! They are counted where calls are timed: for a report or a trace.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde_json::{Value, json};
+use strum::VariantArray;
+
+use super::{Outcome, Work};
+use crate::select::{Kind, Known, Lesson, Operation};
+
+/// Size classes: by log2 of the bytes.
+const CLASSES: usize = 64;
+
+/// Calls that one of both ran, and their nanoseconds.
+struct Counter {
+    calls: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+type OfOperation = [[Counter; 2]; CLASSES];
+
+static COUNTERS: [OfOperation; Operation::OF_MPI] = [const {
+    [const {
+        [const {
+            Counter {
+                calls: AtomicU64::new(0),
+                nanoseconds: AtomicU64::new(0),
+            }
+        }; 2]
+    }; CLASSES]
+}; Operation::OF_MPI];
+
+/// Counts one call.
+pub(super) fn count(operation: Operation, outcome: Outcome, work: &Work) {
+    let classes = COUNTERS.get(operation as usize);
+    let class = work.bytes.checked_ilog2().unwrap_or(0) as usize;
+    if let Some(counters) = classes.and_then(|classes| classes.get(class)) {
+        let counter = &counters[usize::from(outcome == Outcome::Circulant)];
+        counter.calls.fetch_add(1, Relaxed);
+        counter.nanoseconds.fetch_add(work.nanoseconds, Relaxed);
+    }
+}
+
+/// Calls, and their seconds.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+struct Calls {
+    calls: u64,
+    seconds: f64,
+}
+
+impl Calls {
+    fn of(counter: &Counter) -> Calls {
+        Calls {
+            calls: counter.calls.load(Relaxed),
+            seconds: counter.nanoseconds.load(Relaxed) as f64 / 1e9,
+        }
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.calls > 0).then(|| self.seconds / self.calls as f64)
+    }
+}
+
+/// The calls of one operation and size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    operation: Operation,
+    least_bytes: u64,
+    native: Calls,
+    ours: Calls,
+    /// Seconds of a call by the MPI library, and by circulant; as far as they are known.
+    each: [Option<f64>; 2],
+    /// Whether that by circulant is a prediction.
+    is_predicted: bool,
+}
+
+/// Every operation and size that was met, with what was learned of it.
+pub(super) fn rows(known: &[Known]) -> Vec<Row> {
+    let operations = Operation::VARIANTS.iter().zip(&COUNTERS);
+    let all = operations.flat_map(|(&operation, classes)| {
+        (0u32..).zip(classes).map(move |(class, counters)| {
+            let [native, ours] = counters.each_ref().map(Calls::of);
+            row(operation, class, native, ours, known)
+        })
+    });
+    all.filter(|row| row.native.calls + row.ours.calls > 0)
+        .collect()
+}
+
+fn row(operation: Operation, class: u32, native: Calls, ours: Calls, known: &[Known]) -> Row {
+    let is_such = |kind: &Kind| kind.operation == operation && kind.size == class;
+    let mut lessons = known.iter().flat_map(|known| &known.lessons);
+    let lesson = lessons.find(|lesson| is_such(&lesson.kind));
+    let told = |which: usize| {
+        let nanoseconds = lesson.map(|lesson| lesson.times[which]);
+        nanoseconds
+            .filter(|&time| time > 0)
+            .map(|time| time as f64 / 1e9)
+    };
+    let is_measured = lesson.is_some_and(|lesson| lesson.is_measured);
+    let measured = |which| told(which).filter(|_| is_measured);
+    Row {
+        operation,
+        least_bytes: 1 << class,
+        native,
+        ours,
+        each: [
+            measured(0).or(native.mean()),
+            measured(1).or(ours.mean()).or(told(1)),
+        ],
+        is_predicted: !is_measured && ours.calls == 0,
+    }
+}
+
+impl Row {
+    /// Seconds that the calls which circulant ran would have taken more natively.
+    fn saved(&self) -> Option<f64> {
+        let native = self.each[0].filter(|_| self.ours.calls > 0)?;
+        Some(self.ours.calls as f64 * native - self.ours.seconds)
+    }
+
+    /// Seconds that the calls which the MPI library ran would take less by circulant.
+    fn could_save(&self) -> Option<f64> {
+        let ours = self.each[1].filter(|_| self.native.calls > 0)?;
+        Some((self.native.seconds - self.native.calls as f64 * ours).max(0.0))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let [native, ours] = self.each;
+        json!({
+            "operation": self.operation.name(),
+            "bytes": self.least_bytes,
+            "native_calls": self.native.calls,
+            "native_seconds": self.native.seconds,
+            "circulant_calls": self.ours.calls,
+            "circulant_seconds": self.ours.seconds,
+            "native_seconds_a_call": native,
+            "circulant_seconds_a_call": ours,
+            "is_predicted": self.is_predicted,
+            "saved_seconds": self.saved(),
+            "could_save_seconds": self.could_save(),
+        })
+    }
+
+    pub(super) const COLUMNS: [(&str, bool); 8] = [
+        ("operation", false),
+        ("bytes", true),
+        ("native calls", true),
+        ("circulant calls", true),
+        ("native ms", true),
+        ("circulant ms", true),
+        ("saved s", true),
+        ("could save s", true),
+    ];
+
+    pub(super) fn cells(&self) -> [String; 8] {
+        let some = |number: Option<f64>| number.map(|number| format!("{number:.3}"));
+        let milliseconds = |seconds: Option<f64>| some(seconds.map(|seconds| seconds * 1e3));
+        let [native, ours] = self.each.map(milliseconds);
+        let about = if self.is_predicted { "~" } else { "" };
+        [
+            self.operation.name().to_owned(),
+            self.least_bytes.to_string(),
+            self.native.calls.to_string(),
+            self.ours.calls.to_string(),
+            native.unwrap_or_default(),
+            ours.map(|ours| format!("{about}{ours}"))
+                .unwrap_or_default(),
+            some(self.saved()).unwrap_or_default(),
+            some(self.could_save()).unwrap_or_default(),
+        ]
+    }
+}
+
+/// The last line: what all calls saved, and could save.
+pub(super) fn total(rows: &[Row]) -> String {
+    let saved: f64 = rows.iter().filter_map(Row::saved).sum();
+    let more: f64 = rows.iter().filter_map(Row::could_save).sum();
+    format!("circulant saved {saved:.3} s on this process, and could save {more:.3} s more")
+}
+
+/// What was learned of the calls of one kind on communicators of some dimensions.
+pub(super) fn lesson(known: &Known, lesson: &Lesson) -> Value {
+    let (kind, [native, ours]) = (lesson.kind, lesson.times);
+    json!({
+        "operation": kind.operation.name(),
+        "bytes": kind.bytes()[0],
+        "irregularity": 1u64 << kind.irregularity.min(63),
+        "is_exact": kind.is_exact(),
+        "processes": known.processes,
+        "nodes": known.nodes,
+        "run": if lesson.is_measured { lesson.name() } else { "not decided" },
+        "is_measured": lesson.is_measured,
+        "native_seconds": native as f64 / 1e9,
+        "circulant_seconds": ours as f64 / 1e9,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::{Network, Order};
+
+    fn known(is_measured: bool) -> Known {
+        let kind = Kind {
+            operation: Operation::Allgather,
+            size: 20,
+            irregularity: 0,
+            order: Order::Any,
+        };
+        let mut known = Known::new(16, 4, Network::SHIPPED);
+        known.learn(Lesson {
+            kind,
+            candidate: 1,
+            times: [8_000_000, 2_000_000],
+            is_measured,
+        });
+        known
+    }
+
+    fn calls(calls: u64, seconds: f64) -> Calls {
+        Calls { calls, seconds }
+    }
+
+    #[test]
+    fn what_is_saved_is_the_difference_to_native_calls() {
+        let of = |native, ours| row(Operation::Allgather, 20, native, ours, &[known(true)]);
+        let learned = of(calls(2, 0.016), calls(10, 0.02));
+        assert_eq!(
+            learned.saved().map(|saved| (saved * 1e6).round()),
+            Some(60_000.0)
+        );
+        assert_eq!(
+            learned.could_save().map(|more| (more * 1e6).round()),
+            Some(12_000.0)
+        );
+        assert!(!learned.is_predicted);
+        let native = of(calls(2, 0.016), Calls::default());
+        assert_eq!(native.saved(), None);
+    }
+
+    #[test]
+    fn what_is_predicted_is_said_to_be() {
+        let known = known(false);
+        let row = |class| {
+            let (native, ours) = (calls(3, 0.03), Calls::default());
+            row(
+                Operation::Allgather,
+                class,
+                native,
+                ours,
+                std::slice::from_ref(&known),
+            )
+        };
+        let predicted = row(20);
+        assert!(predicted.is_predicted);
+        assert_eq!(predicted.each, [Some(0.01), Some(0.002)]);
+        assert_eq!(predicted.cells()[5], "~2.000");
+        let unknown = row(21);
+        assert_eq!(unknown.could_save(), None);
+        assert_eq!(unknown.cells()[5], "");
+    }
+}

@@ -1,0 +1,390 @@
+//! What was learned on communicators of some dimensions; and the profile, a file that holds that.
+//!
+//! ```toml
+//! version = 1
+//! mpi = "Open MPI v4.1.4"
+//!
+//! [[network]]
+//! processes = 16
+//! nodes = 16
+//! alpha = 92.1   # microseconds of a message
+//! beta = 0.21    # and of each further byte
+//!
+//! [[network.calls]]
+//! operation = "bcast"
+//! bytes = 524288 # to twice as many
+//! run = "n"
+//! seconds = [1.95, 0.215]
+//! ```
+
+use std::fmt::Write;
+
+use serde::Deserialize;
+use strum::{VariantArray, VariantNames};
+
+use super::{CANDIDATES, Kind, Network, Operation, Order};
+
+/// What is known of communicators of as many processes on as many nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// p
+    pub processes: usize,
+    /// Of the communicator.
+    pub nodes: usize,
+    /// What messages take there.
+    pub network: Network,
+    /// Who runs the calls of each kind.
+    pub lessons: Vec<Lesson>,
+}
+
+/// Who runs the calls of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lesson {
+    /// The kind.
+    pub kind: Kind,
+    /// The candidate, an index of [`CANDIDATES`].
+    pub candidate: usize,
+    /// Nanoseconds of a call by the MPI library, and by the fastest of ours. 0: not known.
+    pub times: [u64; 2],
+    /// Whether they were measured. Else the cost model predicts them.
+    pub is_measured: bool,
+}
+
+impl Lesson {
+    /// What its candidate is called.
+    pub fn name(&self) -> &'static str {
+        CANDIDATES[self.candidate.min(CANDIDATES.len() - 1)]
+    }
+}
+
+/// The words of a network, and of a lesson.
+const NETWORK: usize = 2;
+const LESSON: usize = 5;
+
+impl Known {
+    /// Nothing yet, but the network.
+    pub fn new(processes: usize, nodes: usize, network: Network) -> Known {
+        Known {
+            processes,
+            nodes,
+            network,
+            lessons: Vec::new(),
+        }
+    }
+
+    /// How far it is from communicators of other dimensions: 0, or less than 1 where what is known
+    /// of the one serves for the other.
+    pub fn distance(&self, processes: usize, nodes: usize) -> f64 {
+        let apart = |a: usize, b: usize| (a.max(1) as f64 / b.max(1) as f64).log2().abs();
+        apart(self.processes, processes) + apart(self.nodes, nodes)
+    }
+
+    /// Takes a lesson, in the place of an earlier one.
+    pub fn learn(&mut self, lesson: Lesson) {
+        self.lessons.retain(|other| other.kind != lesson.kind);
+        self.lessons.push(lesson);
+    }
+
+    /// Keeps what was measured: of calls whose result depends on who runs them only where
+    /// `has_inexact`, so that a profile does not change a program's results unasked.
+    pub fn keep_measured(&mut self, has_inexact: bool) {
+        let lessons = &mut self.lessons;
+        lessons.retain(|lesson| lesson.is_measured && (lesson.kind.is_exact() || has_inexact));
+    }
+
+    /// Its network and its lessons, for other processes.
+    pub fn encode(&self) -> Vec<u64> {
+        let lessons = self.lessons.iter().flat_map(|lesson| {
+            let ([native, own], is_measured) = (lesson.times, lesson.is_measured.into());
+            let (kind, candidate) = (lesson.kind.encode(), lesson.candidate as u64);
+            [kind, candidate, native, own, is_measured]
+        });
+        self.network.encode().into_iter().chain(lessons).collect()
+    }
+
+    /// What was encoded so.
+    pub fn decode(processes: usize, nodes: usize, words: &[u64]) -> Option<Known> {
+        let (network, lessons) = words.split_first_chunk::<NETWORK>()?;
+        let lessons = lessons.chunks_exact(LESSON).filter_map(|words| {
+            let &[kind, candidate, native, own, is_measured] = words else {
+                return None;
+            };
+            Some(Lesson {
+                kind: Kind::decode(kind)?,
+                candidate: usize::try_from(candidate).ok()?,
+                times: [native, own],
+                is_measured: is_measured != 0,
+            })
+        });
+        Some(Known {
+            lessons: lessons.collect(),
+            ..Known::new(processes, nodes, Network::decode(*network))
+        })
+    }
+}
+
+/// The version of the format.
+const VERSION: u64 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Profile {
+    version: u64,
+    mpi: String,
+    #[serde(default)]
+    network: Vec<OfNetwork>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfNetwork {
+    processes: usize,
+    nodes: usize,
+    /// Microseconds, and microseconds a byte.
+    alpha: f64,
+    beta: f64,
+    #[serde(default)]
+    calls: Vec<Calls>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Calls {
+    operation: String,
+    bytes: u64,
+    #[serde(default = "one")]
+    irregularity: u64,
+    #[serde(default = "any")]
+    order: String,
+    run: String,
+    seconds: [f64; 2],
+}
+
+fn any() -> String {
+    "any".to_owned()
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Reads a profile that was measured with this MPI library.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub fn read_profile(text: &str, mpi: &str) -> Result<Vec<Known>, String> {
+    let profile: Profile = toml::from_str(text).map_err(|error| {
+        let line = error
+            .span()
+            .map(|span| text[..span.start].lines().count().max(1));
+        let line = line
+            .map(|line| format!("line {line}: "))
+            .unwrap_or_default();
+        format!("{line}{}", error.message())
+    })?;
+    if profile.version != VERSION {
+        let found = profile.version;
+        return Err(format!(
+            "its version is {found}; version {VERSION} is accepted"
+        ));
+    }
+    if profile.mpi != mpi {
+        let found = profile.mpi;
+        return Err(format!("it was measured with {found:?}; this is {mpi:?}"));
+    }
+    profile.network.into_iter().map(OfNetwork::known).collect()
+}
+
+impl OfNetwork {
+    fn known(self) -> Result<Known, String> {
+        let is_valid = |micros: f64| (1e-9..1e9).contains(&micros);
+        if self.processes < 2 || self.nodes < 1 || !is_valid(self.alpha) || !is_valid(self.beta) {
+            return Err(format!(
+                "a network of {} processes on {} nodes, alpha {} and beta {}, is none",
+                self.processes, self.nodes, self.alpha, self.beta
+            ));
+        }
+        let network = Network::decode([(self.alpha * 1e6) as u64, (self.beta * 1e9) as u64]);
+        let lessons = self
+            .calls
+            .iter()
+            .map(Calls::lesson)
+            .collect::<Result<_, _>>()?;
+        Ok(Known {
+            lessons,
+            ..Known::new(self.processes, self.nodes, network)
+        })
+    }
+}
+
+impl Calls {
+    fn lesson(&self) -> Result<Lesson, String> {
+        let all = Operation::VARIANTS[..Operation::OF_MPI].iter();
+        let names: Vec<_> = all.clone().map(|operation| operation.name()).collect();
+        let operation = all
+            .copied()
+            .find(|operation| operation.name() == self.operation);
+        let operation = operation.ok_or_else(|| unknown("operation", &self.operation, &names))?;
+        let candidate = CANDIDATES.iter().position(|name| *name == self.run);
+        let candidate = candidate.ok_or_else(|| unknown("run", &self.run, &CANDIDATES))?;
+        let names = <Order as VariantNames>::VARIANTS;
+        let order = names.iter().position(|name| *name == self.order);
+        let order = order.and_then(|index| <Order as VariantArray>::VARIANTS.get(index).copied());
+        let order = order.ok_or_else(|| unknown("order", &self.order, names))?;
+        if self.bytes == 0 || self.irregularity == 0 {
+            return Err("bytes and irregularity are 1 or more".to_owned());
+        }
+        Ok(Lesson {
+            kind: Kind {
+                operation,
+                size: self.bytes.ilog2(),
+                irregularity: self.irregularity.ilog2(),
+                order,
+            },
+            candidate,
+            times: self.seconds.map(|seconds| (seconds * 1e9) as u64),
+            is_measured: true,
+        })
+    }
+}
+
+fn unknown(what: &str, found: &str, accepted: &[&str]) -> String {
+    format!(
+        "{what} = {found:?} is not known: accepted is {}",
+        accepted.join(", ")
+    )
+}
+
+/// A profile of what was measured with this MPI library.
+pub fn write_profile(all: &[Known], mpi: &str) -> String {
+    let mut text = format!(
+        "# What circulant measured: CIRCULANT_PROFILE says where this file is. A table of calls\n\
+         # says who runs those of so many bytes, and less than twice as many.\n\
+         version = {VERSION}\nmpi = {mpi:?}\n"
+    );
+    for known in all {
+        let [alpha, beta] = known.network.encode();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n[[network]]\nprocesses = {}\nnodes = {}\n\
+             alpha = {:?} # microseconds of a message\n\
+             beta = {:?} # and of each byte in it\n",
+            known.processes,
+            known.nodes,
+            alpha as f64 / 1e6,
+            beta as f64 / 1e9,
+        );
+        let mut lessons = known.lessons.clone();
+        lessons.sort_by_key(|lesson| lesson.kind.encode().rotate_right(8));
+        for lesson in lessons {
+            let _ = text.write_str(&table(&lesson));
+        }
+    }
+    text
+}
+
+fn table(lesson: &Lesson) -> String {
+    let (kind, [native, own]) = (lesson.kind, lesson.times);
+    let irregularity = match kind.irregularity {
+        0 => String::new(),
+        of => format!(
+            "irregularity = {} # the largest part over the mean\n",
+            1u64 << of.min(63)
+        ),
+    };
+    let order = match <Order as VariantNames>::VARIANTS[kind.order as usize] {
+        "any" => String::new(),
+        order => format!("order = {order:?} # in which elements may be combined\n"),
+    };
+    format!(
+        "\n[[network.calls]]\noperation = {:?}\nbytes = {}\n{irregularity}{order}run = {:?}\n\
+         seconds = [{:?}, {:?}] # of the MPI library, and of the fastest of circulant's\n",
+        kind.operation.name(),
+        kind.bytes()[0],
+        lesson.name(),
+        native as f64 / 1e9,
+        own as f64 / 1e9,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        let kinds = [0x1400, 0x0002_0f05, 0x0103_1806].into_iter();
+        let lessons = kinds.filter_map(Kind::decode).zip(1..);
+        let lessons = lessons.map(|(kind, candidate)| Lesson {
+            kind,
+            candidate,
+            times: [7_000, 1 << 40],
+            is_measured: true,
+        });
+        Known {
+            lessons: lessons.collect(),
+            ..Known::new(17, 3, Network::decode([30_000_000, 800_000]))
+        }
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let known = known();
+        assert_eq!(known.lessons.len(), 3);
+        assert_eq!(Known::decode(17, 3, &known.encode()), Some(known));
+        assert_eq!(Known::decode(17, 3, &[]), None);
+    }
+
+    #[test]
+    fn a_profile_holds_what_was_learned() {
+        let known = known();
+        let text = write_profile(std::slice::from_ref(&known), "MPI 1");
+        let mut read = read_profile(&text, "MPI 1").unwrap();
+        assert_eq!(read.len(), 1);
+        assert_eq!(read[0].network, known.network);
+        for lesson in known.lessons {
+            assert!(read[0].lessons.contains(&lesson), "{lesson:?} in\n{text}");
+            read[0].learn(lesson);
+        }
+        assert_eq!(read[0].lessons.len(), 3);
+    }
+
+    #[test]
+    fn what_depends_on_the_order_is_kept_only_if_asked_for() {
+        let (mut exact, mut all) = (known(), known());
+        exact.keep_measured(false);
+        all.keep_measured(true);
+        assert_eq!((exact.lessons.len(), all.lessons.len()), (2, 3));
+        assert!(exact.lessons.iter().all(|lesson| lesson.kind.is_exact()));
+    }
+
+    #[test]
+    fn a_broken_profile_is_named() {
+        let text = write_profile(&[known()], "MPI 1");
+        let complaint = |text: &str| read_profile(text, "MPI 1").unwrap_err();
+        assert!(read_profile(&text, "MPI 2").unwrap_err().contains("MPI 1"));
+        for (from, to, part) in [
+            ("version = 1", "version = 2", "version 1"),
+            ("version = 1", "", "version"),
+            ("processes = 17", "processes = -1", "line"),
+            ("processes = 17", "processes = 1", "1 processes"),
+            ("alpha = ", "alpha = -", "alpha -30"),
+            (
+                "operation = \"bcast\"",
+                "operation = \"cast\"",
+                "bcast, reduce",
+            ),
+            ("run = \"n\"", "run = \"m\"", "native, one-block"),
+            ("run = \"n\"", "run = ", "line"),
+            ("bytes = 1048576", "bytes = 0", "bytes"),
+        ] {
+            let broken = text.replacen(from, to, 1);
+            assert_ne!(broken, text, "{from}");
+            assert!(complaint(&broken).contains(part), "{}", complaint(&broken));
+        }
+        for length in 0..text.len() {
+            let _ = read_profile(&text[..length], "MPI 1");
+        }
+        assert!(complaint("\u{0}\u{1}").contains("line 1"));
+    }
+}
