@@ -55,7 +55,9 @@ fn find(processes: usize, nodes: usize) -> Option<Known> {
         .cloned()
 }
 
-fn profile() -> &'static [Known] {
+/// What the profile says: nothing, if there is none. It is read once. Rank 0 says what is wrong with
+/// it.
+pub(super) fn profile() -> &'static [Known] {
     PROFILE.get_or_init(|| {
         let file = job::process().settings.profile.as_deref();
         file.map(read).unwrap_or_default()
@@ -67,9 +69,11 @@ fn read(file: &str) -> Vec<Known> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string());
     let known = text.and_then(|text| read_profile(&text, &mpi::native().version));
     known.unwrap_or_else(|problem| {
-        say(&format!(
-            "circulant: CIRCULANT_PROFILE={file} is not used: {problem}"
-        ));
+        if job::process().rank == 0 {
+            say(&format!(
+                "circulant: CIRCULANT_PROFILE={file} is not used: {problem}"
+            ));
+        }
         Vec::new()
     })
 }

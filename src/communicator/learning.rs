@@ -21,7 +21,7 @@ use std::time::Instant;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::{State, Stop, known, network};
+use super::{State, Stop, known, network, process};
 use crate::report::Outcome;
 use crate::select::{
     self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
@@ -62,6 +62,9 @@ impl Learning {
     pub(super) fn new(settings: &Settings, is_other: bool) -> Option<Learning> {
         let is_wanted = settings.select != Select::Model || settings.has_profile();
         let learns = is_wanted && !is_other && !cfg!(smpi);
+        if learns && settings.has_profile() && process().rank == 0 {
+            known::profile();
+        }
         learns.then(|| Learning {
             spent: Mutex::new(0.0),
             ground: OnceCell::new(),
@@ -176,10 +179,8 @@ impl Learning {
                 kinds.len() - 1
             }
         };
-        if state.settings().select == Select::Native {
-            return None;
-        }
-        Some(kinds[index].1.turn())
+        kind.is_learned(state.settings())
+            .then(|| kinds[index].1.turn())
     }
 
     /// Waits until all processes have come to the call.

@@ -1,0 +1,141 @@
+/*
+ * Many calls of a few kinds, on communicators that overlap, come and go: for tests of what is learned.
+ *
+ *     learning CALLS BYTES [delays] [threads]
+ *
+ * With `delays` the processes come to the calls at different times. With `threads` two threads do all this at
+ * once, each on communicators of its own. The sums of floating-point numbers are in the digest, to the last bit.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int calls, bytes;
+static bool delays;
+
+static uint64_t number(int rank, int call, int index) {
+    return mix((uint64_t)rank, (uint64_t)call, (uint64_t)index, 7);
+}
+
+static void arrive(int rank, int call) {
+    if (delays && number(rank, call, -1) % 3 == 0) {
+        usleep((useconds_t)(number(rank, call, -2) % 3000));
+    }
+}
+
+static void one_bcast(MPI_Comm comm, int rank, int root, int call, unsigned char *data) {
+    for (int i = 0; i < bytes; i++) {
+        data[i] = rank == root ? (unsigned char)number(root, call, i) : 0;
+    }
+    check_success(MPI_Bcast(data, bytes, MPI_BYTE, root, comm), "MPI_Bcast");
+    int wrong = 0;
+    for (int i = 0; i < bytes; i++) {
+        wrong += data[i] != (unsigned char)number(root, call, i);
+    }
+    check(wrong == 0, "bcast %d: %d bytes are wrong", call, wrong);
+}
+
+static void one_allgatherv(MPI_Comm comm, int rank, int size, int call) {
+    int counts[64], displs[64], all = 0;
+    for (int other = 0; other < size; other++) {
+        counts[other] = bytes / 4 / size * (other % 3);
+        displs[other] = all;
+        all += counts[other];
+    }
+    int *input = calloc((size_t)counts[rank] + 1, 4), *result = calloc((size_t)all + 1, 4), wrong = 0;
+    for (int i = 0; i < counts[rank]; i++) {
+        input[i] = (int)number(rank, call, i);
+    }
+    const int code = MPI_Allgatherv(input, counts[rank], MPI_INT, result, counts, displs, MPI_INT, comm);
+    check_success(code, "MPI_Allgatherv");
+    for (int other = 0; other < size; other++) {
+        for (int i = 0; i < counts[other]; i++) {
+            wrong += result[displs[other] + i] != (int)number(other, call, i);
+        }
+    }
+    check(wrong == 0, "allgatherv %d: %d elements are wrong", call, wrong);
+    free(input);
+    free(result);
+}
+
+static void allreduces(MPI_Comm comm, int rank, int size, int call) {
+    const int count = bytes / 8;
+    long *input = calloc((size_t)count, 8), *sums = calloc((size_t)count, 8), wrong = 0;
+    double *floats = calloc((size_t)count, 8), *inexact = calloc((size_t)count, 8);
+    for (int i = 0; i < count; i++) {
+        input[i] = (long)(number(rank, call, i) % 1000000);
+        floats[i] = 1.0 / (double)(1 + number(rank, call, i) % 1000000);
+    }
+    check_success(MPI_Allreduce(input, sums, count, MPI_LONG, MPI_SUM, comm), "MPI_Allreduce");
+    check_success(MPI_Allreduce(floats, inexact, count, MPI_DOUBLE, MPI_SUM, comm), "MPI_Allreduce");
+    for (int i = 0; i < count; i++) {
+        long sum = 0;
+        double about = 0;
+        for (int other = 0; other < size; other++) {
+            sum += (long)(number(other, call, i) % 1000000);
+            about += 1.0 / (double)(1 + number(other, call, i) % 1000000);
+        }
+        wrong += sums[i] != sum || inexact[i] < about * 0.999999 || inexact[i] > about * 1.000001;
+    }
+    check(wrong == 0, "allreduce %d: %ld elements are wrong", call, wrong);
+    check_digest(inexact, 8 * (size_t)count);
+    free(input);
+    free(sums);
+    free(floats);
+    free(inexact);
+}
+
+static void calls_on(MPI_Comm comm) {
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    unsigned char *data = malloc((size_t)bytes);
+    for (int call = 0; call < calls; call++) {
+        arrive(rank, call);
+        one_bcast(comm, rank, call % size, call, data);
+        arrive(rank, call + calls);
+        one_allgatherv(comm, rank, size, call);
+        allreduces(comm, rank, size, call);
+    }
+    free(data);
+}
+
+/* All ranks, the same again, in reverse, and one half and the other. */
+static void *on_all(void *of_all) {
+    MPI_Comm all = *(MPI_Comm *)of_all, other;
+    calls_on(all);
+    for (int turn = 0; turn < 3; turn++) {
+        MPI_Comm_split(all, turn == 2 ? world_rank % 2 : 0, turn == 1 ? -world_rank : world_rank, &other);
+        calls_on(other);
+        MPI_Comm_free(&other);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const bool threads = argc > 3 && strcmp(argv[argc - 1], "threads") == 0;
+    check_begin(&argc, &argv, "learning", threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+    calls = atoi(argv[1]);
+    bytes = atoi(argv[2]);
+    delays = argc > 3 && strcmp(argv[3], "delays") == 0;
+    check_case("%d calls of %d bytes", calls, bytes);
+    MPI_Comm all[2];
+    for (int thread = 0; thread < 2; thread++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &all[thread]);
+    }
+    pthread_t other;
+    if (threads) {
+        pthread_create(&other, NULL, on_all, &all[1]);
+    }
+    on_all(&all[0]);
+    if (threads) {
+        pthread_join(other, NULL);
+    }
+    for (int thread = 0; thread < 2; thread++) {
+        MPI_Comm_free(&all[thread]);
+    }
+    return check_end();
+}

@@ -1,0 +1,178 @@
+"""What is learned, and what becomes of it: on new communicators, in profiles, in the report.
+
+Times differ from run to run, so no test says who is the fastest: only that all processes choose alike, that
+results are right all the while, and which calls were tried.
+"""
+
+import json
+import re
+import tomllib
+
+import pytest
+
+# So many that the first call is worth a measurement of the network.
+BYTES = 2000000
+
+
+@pytest.fixture
+def learning(mpi, report):
+    """learning(settings, *arguments): a successful preloaded run of the program `learning`."""
+
+    def run(settings, *arguments, processes=4, calls=12):
+        command = [mpi.program("learning"), calls, BYTES, *arguments]
+        run = mpi.preloaded(processes, command, report, {"NODE_SIZE": 1, **settings}, timeout=300)
+        run.expect_success()
+        assert "failures=0" in run.stdout, run.describe()
+        return run
+
+    return run
+
+
+def trials(run):
+    return sum(of.get("trial", 0) for of in run.all_outcomes().values())
+
+
+def digest(run):
+    return re.search("digest=([0-9a-f]+)", run.stdout)[1]
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5])
+@pytest.mark.parametrize("select", ["learn", "adaptive"])
+def test_all_processes_choose_alike(mpi, tmp_path, processes, select):
+    """Every process counts the same calls with the same outcomes, although their times differ."""
+    settings = {"SELECT": select, "NODE_SIZE": 1, "REPORT": tmp_path / "%r.json"}
+    environment = {f"CIRCULANT_{name}": str(value) for name, value in settings.items()}
+    command = [mpi.program("learning"), 12, BYTES, "delays"]
+    run = mpi.run(processes, command, mpi.library, environment, timeout=300).expect_success()
+    assert "failures=0" in run.stdout
+    outcomes = []
+    for rank in range(processes):
+        rows = json.loads((tmp_path / f"{rank}.json").read_text())["operations"]
+        counted = {(row["operation"], row.get("reason", "circulant")): row["calls"] for row in rows}
+        # Halves of the communicator differ: they are of other processes.
+        outcomes.append({key: calls for key, calls in counted.items() if key[1] == "trial"})
+    assert outcomes[0]
+    if processes == 2:
+        assert outcomes[0] == outcomes[1]
+
+
+def test_threads_learn(learning):
+    """Two threads at once, each on communicators of its own."""
+    run = learning({}, "threads")
+    assert trials(run) > 0
+
+
+@pytest.mark.parametrize("select", ["learn", "model", "native", "trial"])
+def test_results_are_reproducible(learning, select):
+    """When processes come to a call does not change the last bit of a sum of floating-point numbers."""
+    first, delayed = learning({"SELECT": select}), learning({"SELECT": select}, "delays")
+    assert digest(first) == digest(delayed)
+
+
+PROFILE = """version = 1
+mpi = {mpi:?}
+[[network]]
+processes = {processes}
+nodes = {processes}
+alpha = 30.0
+beta = 0.001
+[[network.calls]]
+operation = "bcast"
+bytes = 1048576
+run = "{run}"
+seconds = [0.1, 0.05]
+"""
+
+
+@pytest.mark.parametrize("processes", [4, 3])
+@pytest.mark.parametrize("run, who", [("native", "measured"), ("2n", "circulant")])
+def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, processes):
+    """Broadcasts on all communicators of as many processes, new ones too, are run as it says from the first
+    call on that is worth it; those of about as many alike."""
+    version = learning({}, calls=1, processes=1).report["mpi"]
+    profile = tmp_path / "profile.toml"
+    profile.write_text(PROFILE.replace("{mpi:?}", json.dumps(version)).format(processes=processes, run=run))
+    outcomes = learning({"PROFILE": profile}, calls=8).outcomes("bcast")
+    # The last communicators are halves, of two processes.
+    assert outcomes[who] >= 3 * 8, outcomes
+
+
+def test_a_profile_spares_the_trials(learning, tmp_path):
+    profile = tmp_path / "profile.toml"
+    first = learning({"PROFILE_SAVE": profile}, calls=40)
+    assert trials(first) > 0
+    saved = tomllib.loads(profile.read_text())
+    sizes = {network["processes"] for network in saved["network"]}
+    assert 4 in sizes
+    kinds = [(call["operation"], call["bytes"]) for network in saved["network"] for call in network.get("calls", [])]
+    assert ("allreduce", 1048576) in kinds or ("bcast", 1048576) in kinds
+    assert all("order" not in call for network in saved["network"] for call in network.get("calls", []))
+    second = learning({"PROFILE": profile}, calls=12)
+    assert trials(second) < trials(first)
+    assert set(second.outcomes("bcast")) <= {"measured", "circulant", "cost_model", "trial"}
+    # Saved again, it still has what it had.
+    learning({"PROFILE": profile, "PROFILE_SAVE": profile}, calls=3)
+    again = tomllib.loads(profile.read_text())
+    assert {network["processes"] for network in again["network"]} >= sizes
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        (None, "No such file"),
+        ("", "missing field `version`"),
+        ('version = 9\nmpi = "x"\n', "version 1 is accepted"),
+        ('version = 1\nmpi = "Another MPI 1.0"\n', "it was measured with"),
+        ("version = ", "line 1"),
+        ("\x00\x01", "line 1"),
+    ],
+)
+def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
+    profile = tmp_path / "profile.toml"
+    if text is not None:
+        profile.write_text(text)
+    run = learning({"PROFILE": profile}, calls=12)
+    lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE=" in line]
+    assert len(lines) == 1 and complaint in lines[0] and "is not used" in lines[0], run.stderr
+    assert trials(run) > 0
+
+
+@pytest.mark.any_mpi
+def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
+    run = learning({"PROFILE_SAVE": tmp_path / "none" / "profile.toml"})
+    lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE_SAVE" in line]
+    assert len(lines) == 1 and "cannot be written" in lines[0]
+
+
+def test_a_broken_profile_is_not_overwritten(learning, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text("mine = true\n")
+    run = learning({"PROFILE_SAVE": profile})
+    assert profile.read_text() == "mine = true\n"
+    assert "cannot be written" in run.stderr
+
+
+def test_observed_calls_stay_native(learning):
+    """Nothing is circulant's, but the report says what it would take."""
+    run = learning({"SELECT": "native"})
+    assert all("circulant" not in of for of in run.all_outcomes().values())
+    rows = [row for row in run.report["sizes"] if row["operation"] == "bcast"]
+    assert rows and all(row["circulant_calls"] == 0 and row["is_predicted"] for row in rows)
+    assert rows[0]["circulant_seconds_a_call"] > 0
+
+
+def test_trials_of_observed_calls(learning):
+    run = learning({"SELECT": "trial"}, calls=30)
+    outcomes = run.outcomes("bcast")
+    assert outcomes["observed"] > outcomes.get("circulant", 0) + outcomes["trial"]
+    assert trials(run) > 0
+
+
+def test_sizes_in_the_report(learning):
+    """Calls by size are all calls."""
+    run = learning({})
+    for operation, of in run.all_outcomes().items():
+        rows = [row for row in run.report["sizes"] if row["operation"] == operation]
+        assert sum(row["native_calls"] for row in rows) == sum(of.values()) - of.get("circulant", 0)
+        assert sum(row["circulant_calls"] for row in rows) == of.get("circulant", 0)
