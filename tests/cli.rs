@@ -153,3 +153,84 @@ fn the_manual_page_has_the_options_of_each_subcommand() {
         long_options(section, &[".It"])
     );
 }
+
+const REPORT: &str = r#"{
+    "circulant": "0.1.0", "mpi": "Open MPI v4.1.4", "processes": 16, "rank": 0,
+    "settings": {}, "operations": [],
+    "sizes": [
+        {"operation": "bcast", "bytes": 1048576, "native_calls": 2, "native_seconds": 0.25,
+         "circulant_calls": 10, "circulant_seconds": 0.5, "native_seconds_a_call": 0.125,
+         "circulant_seconds_a_call": 0.05, "is_predicted": false, "saved_seconds": 0.75,
+         "could_save_seconds": 0.15},
+        {"operation": "bcast", "bytes": 2097152, "native_calls": 4, "native_seconds": 1.0,
+         "circulant_calls": 0, "circulant_seconds": 0.0, "native_seconds_a_call": 0.25,
+         "circulant_seconds_a_call": 0.0625, "is_predicted": true, "saved_seconds": null,
+         "could_save_seconds": 0.75}
+    ],
+    "learned": [
+        {"operation": "bcast", "bytes": 1048576, "irregularity": 1, "is_exact": true,
+         "processes": 16, "nodes": 4, "run": "n/2", "is_measured": true, "native_seconds": 0.125,
+         "circulant_seconds": 0.05}
+    ]
+}"#;
+
+/// Status, standard output and standard error of `circulant report` of this text.
+fn report(name: &str, text: &str, svg: bool) -> (bool, String, String, Option<String>) {
+    let folder = std::env::temp_dir().join(format!("circulant-{name}-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let (file, drawing) = (folder.join("report.json"), folder.join("times.svg"));
+    std::fs::write(&file, text).unwrap();
+    let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
+    circulant.arg("report").arg(&file);
+    if svg {
+        circulant.arg("--svg").arg(&drawing);
+    }
+    let output = circulant.output().unwrap();
+    let drawn = std::fs::read_to_string(&drawing).ok();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.success(), out, err, drawn)
+}
+
+#[test]
+fn a_report_is_shown_and_drawn() {
+    let (success, out, err, drawn) = report("shown", REPORT, true);
+    assert!(success && err.is_empty(), "{err}");
+    let [sizes, learned] = tables(&out).try_into().unwrap();
+    let expected = [
+        "bcast", "1048576", "2", "10", "125.000", "50.000", "0.750", "0.150",
+    ];
+    assert_eq!(sizes[1], expected);
+    let expected = [
+        "bcast",
+        "2097152",
+        "4",
+        "0",
+        "250.000",
+        "about 62.500",
+        "",
+        "0.750",
+    ];
+    assert_eq!(sizes[2], expected);
+    let expected = [
+        "bcast", "1048576", "1", "16", "4", "n/2", "125.000", "50.000",
+    ];
+    assert_eq!(learned[1], expected);
+    assert!(out.contains("saved 0.750 s, and could save 0.900 s more"));
+    let drawn = drawn.unwrap();
+    for part in ["<svg", "bcast", "native", "circulant", "ms a call"] {
+        assert!(drawn.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_is_no_report_is_named() {
+    for text in ["", "{}", "[1, 2", &REPORT.replace("\"sizes\"", "\"sises\"")] {
+        let (success, out, err, _) = report("broken", text, false);
+        assert!(!success && out.is_empty(), "{out}");
+        assert!(
+            err.contains("report.json is no report of this version"),
+            "{err}"
+        );
+    }
+}

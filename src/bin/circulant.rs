@@ -16,6 +16,8 @@ mod info;
 mod markdown;
 #[path = "circulant/program.rs"]
 mod program;
+#[path = "circulant/report.rs"]
+mod report;
 #[path = "circulant/run.rs"]
 mod run;
 #[path = "circulant/schedule.rs"]
@@ -45,6 +47,8 @@ struct Arguments {
 enum Command {
     /// Run a program under the library: mpirun -n 16 circulant run ./app
     Run(run::Arguments),
+    /// Show what a run did and learned, from its report in JSON
+    Report(report::Arguments),
     /// Show the installed builds of the library and the settings in force
     Info(info::Arguments),
     /// Print receive and send schedules, as the paper's tables do, or time their computation
@@ -58,6 +62,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

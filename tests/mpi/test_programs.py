@@ -175,7 +175,7 @@ def test_learning(mpi, report, processes, select):
         if processes == 1:
             assert set(outcomes) == {"one_process"}
         else:
-            assert outcomes["trial"] >= 1
+            assert set(outcomes) & {"trial", "measured", "circulant"}
             assert set(outcomes) <= {"cost_model", "trial", "measured", "circulant"}
 
 

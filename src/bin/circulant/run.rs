@@ -29,6 +29,15 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     report: Option<String>,
 
+    /// Leave all calls to the MPI library, and report what circulant is predicted to take (as --set
+    /// SELECT=native, with a report on standard error unless --report says otherwise)
+    #[arg(long)]
+    observe: bool,
+
+    /// With --observe: run some calls by circulant, to measure that (as --set SELECT=trial)
+    #[arg(long = "try", requires = "observe")]
+    try_some: bool,
+
     /// Do not run the program natively where no installed build fits its MPI
     #[arg(long)]
     require: bool,
@@ -70,8 +79,17 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(rest);
     command.envs(arguments.set.iter().map(|(name, value)| (name, value)));
-    if let Some(report) = &arguments.report {
+    let report = arguments.report.as_deref();
+    if let Some(report) = report.or(arguments.observe.then_some("stderr")) {
         command.env("CIRCULANT_REPORT", report);
+    }
+    if arguments.observe {
+        let select = if arguments.try_some {
+            "trial"
+        } else {
+            "native"
+        };
+        command.env("CIRCULANT_SELECT", select);
     }
     // Of a program that is not there, executing it has to speak.
     if let Ok(file) = which::which(program) {

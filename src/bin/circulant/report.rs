@@ -1,0 +1,229 @@
+//! `circulant report`: what a run did and learned, from its report in JSON: a table, and a drawing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use plotters::prelude::*;
+use serde::Deserialize;
+
+use crate::markdown::{self, Column};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The report, as CIRCULANT_REPORT=FILE wrote it
+    #[arg(value_name = "FILE")]
+    report: PathBuf,
+
+    /// Draw the times by size, natively and by circulant, to this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    mpi: String,
+    processes: usize,
+    rank: usize,
+    sizes: Vec<Size>,
+    learned: Vec<Learned>,
+}
+
+/// The calls of one operation and size.
+#[derive(Deserialize)]
+struct Size {
+    operation: String,
+    bytes: u64,
+    native_calls: u64,
+    circulant_calls: u64,
+    native_seconds_a_call: Option<f64>,
+    circulant_seconds_a_call: Option<f64>,
+    is_predicted: bool,
+    saved_seconds: Option<f64>,
+    could_save_seconds: Option<f64>,
+}
+
+/// A kind of calls, and who runs them.
+#[derive(Deserialize)]
+struct Learned {
+    operation: String,
+    bytes: u64,
+    irregularity: u64,
+    processes: usize,
+    nodes: usize,
+    run: String,
+    is_measured: bool,
+    native_seconds: f64,
+    circulant_seconds: f64,
+}
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let report = read(&arguments.report)?;
+    let mut out = io::stdout().lock();
+    let Report {
+        mpi,
+        processes,
+        rank,
+        ..
+    } = &report;
+    writeln!(out, "Rank {rank} of {processes}, {mpi}\n")?;
+    if report.sizes.is_empty() {
+        writeln!(out, "No collective operation was called.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    markdown::print(&mut out, &SIZES, &report.sizes)?;
+    let saved = total(&report, |size| size.saved_seconds);
+    let more = total(&report, |size| size.could_save_seconds);
+    writeln!(
+        out,
+        "\ncirculant saved {saved:.3} s, and could save {more:.3} s more."
+    )?;
+    if !report.learned.is_empty() {
+        writeln!(out, "\nWhat was learned:\n")?;
+        markdown::print(&mut out, &LEARNED, &report.learned)?;
+    }
+    if let Some(file) = &arguments.svg {
+        draw(&report.sizes, file)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> io::Result<Report> {
+    let name = file.display();
+    let said = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+    let text = fs::read_to_string(file).map_err(said)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let problem = format!("{name} is no report of this version of circulant: {error}");
+        io::Error::new(ErrorKind::InvalidData, problem)
+    })
+}
+
+fn total(report: &Report, seconds: fn(&Size) -> Option<f64>) -> f64 {
+    report.sizes.iter().filter_map(seconds).sum()
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(String::new, |seconds| format!("{:.3}", seconds * 1e3))
+}
+
+fn seconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(String::new, |seconds| format!("{seconds:.3}"))
+}
+
+const SIZES: [Column<Size>; 8] = [
+    ("operation", |size| size.operation.clone()),
+    ("bytes", |size| size.bytes.to_string()),
+    ("native calls", |size| size.native_calls.to_string()),
+    ("circulant calls", |size| size.circulant_calls.to_string()),
+    ("native, ms", |size| {
+        milliseconds(size.native_seconds_a_call)
+    }),
+    ("circulant, ms", |size| {
+        let about = if size.is_predicted { "about " } else { "" };
+        let time = milliseconds(size.circulant_seconds_a_call);
+        if time.is_empty() {
+            time
+        } else {
+            format!("{about}{time}")
+        }
+    }),
+    ("saved, s", |size| seconds(size.saved_seconds)),
+    ("could save, s", |size| seconds(size.could_save_seconds)),
+];
+
+const LEARNED: [Column<Learned>; 8] = [
+    ("operation", |row| row.operation.clone()),
+    ("bytes", |row| row.bytes.to_string()),
+    ("irregularity", |row| row.irregularity.to_string()),
+    ("processes", |row| row.processes.to_string()),
+    ("nodes", |row| row.nodes.to_string()),
+    ("run", |row| row.run.clone()),
+    ("native, ms", |row| milliseconds(Some(row.native_seconds))),
+    ("circulant, ms", |row| {
+        let about = if row.is_measured { "" } else { "about " };
+        format!("{about}{}", milliseconds(Some(row.circulant_seconds)))
+    }),
+];
+
+/// Pixels of the drawing of one operation.
+const WIDTH: u32 = 640;
+const HEIGHT: u32 = 360;
+
+/// One picture for each operation: milliseconds of a call by its bytes, both on logarithmic scales.
+fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
+    let mut operations: BTreeMap<&str, Vec<&Size>> = BTreeMap::new();
+    for size in sizes {
+        operations.entry(&size.operation).or_default().push(size);
+    }
+    let count = u32::try_from(operations.len()).unwrap_or(1).max(1);
+    let root = SVGBackend::new(file, (WIDTH, HEIGHT * count)).into_drawing_area();
+    let areas = root.split_evenly((operations.len().max(1), 1));
+    let drawn = root.fill(&WHITE).map_err(|error| error.to_string());
+    let drawn = operations
+        .iter()
+        .zip(&areas)
+        .fold(drawn, |drawn, ((name, sizes), area)| {
+            drawn.and_then(|()| picture(area, name, sizes).map_err(|error| error.to_string()))
+        });
+    let drawn = drawn.and_then(|()| root.present().map_err(|error| error.to_string()));
+    drawn.map_err(|problem| io::Error::other(format!("{}: {problem}", file.display())))
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn picture(
+    area: &Area,
+    name: &str,
+    sizes: &[&Size],
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let times = [
+        points(sizes, |size| size.native_seconds_a_call),
+        points(sizes, |size| size.circulant_seconds_a_call),
+    ];
+    let all = || times.iter().flatten();
+    let (Some(x), Some(y)) = (range(all().map(|at| at.0)), range(all().map(|at| at.1))) else {
+        return Ok(());
+    };
+    let mut chart = ChartBuilder::on(area)
+        .caption(name, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(64)
+        .build_cartesian_2d(x.log_scale(), y.log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc("bytes")
+        .y_desc("ms a call")
+        .draw()?;
+    for (points, (label, color)) in times.iter().zip([("native", &BLACK), ("circulant", &RED)]) {
+        let style = ShapeStyle::from(color).stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), style).point_size(3))?
+            .label(label)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    }
+    let mut labels = chart.configure_series_labels();
+    let labels = labels.position(SeriesLabelPosition::UpperLeft);
+    labels.border_style(BLACK).background_style(WHITE).draw()?;
+    Ok(())
+}
+
+fn points(sizes: &[&Size], seconds: fn(&Size) -> Option<f64>) -> Vec<(f64, f64)> {
+    let points = sizes.iter().filter_map(|size| {
+        let time = seconds(size).filter(|&time| time > 0.0)?;
+        Some((size.bytes as f64, time * 1e3))
+    });
+    points.collect()
+}
+
+/// The range of an axis, a little wider than what is on it.
+fn range(values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
+    let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+        let (least, most) = ends.unwrap_or((value, value));
+        Some((least.min(value), most.max(value)))
+    });
+    ends.map(|(least, most)| least / 1.5..most * 1.5)
+}
