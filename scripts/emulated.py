@@ -1,6 +1,7 @@
 """Builds for an MPI, runs on emulated hosts, and rows of measurements: what the benchmarks of single operations share."""
 
 import csv
+import os
 import pathlib
 import subprocess
 import sys
@@ -29,6 +30,19 @@ def rows_on_hosts(mpi, folder, hosts, settings, *program, rate=RATE):
     words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
     cluster = ["mpirun", "--hosts", str(hosts), "--rate", rate, "--mpi", mpi, *words]
     return rows_of(output_of(ROOT / "scripts/cluster", *cluster, "--", *map(str, program)))
+
+
+def rows_on_this_host(mpi, folder, processes, settings, *program):
+    """The rows that a program prints on so many processes of this host, with the library and `settings`."""
+    where, name = os.path.split(PACKAGED.get(mpi, mpi))
+    mpirun = os.path.join(where, name.replace("mpicc", "mpirun"))
+    preload = {"LD_PRELOAD": folder / "libcirculant.so", **settings}
+    allowed = dict.fromkeys(["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"], "1")
+    # More processes than processors are to yield: Open MPI's by the one name or the other.
+    yielding = dict.fromkeys(["OMPI_MCA_mpi_yield_when_idle", "OMPI_MCA_rmaps_base_oversubscribe"], "1")
+    yielding["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    command = [mpirun, "-n", str(processes), "env", *(f"{name}={value}" for name, value in preload.items())]
+    return rows_of(output_of(*command, *map(str, program), env={**os.environ, **allowed, **yielding}))
 
 
 def rows_of(printed):

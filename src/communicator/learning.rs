@@ -24,14 +24,14 @@ use parking_lot::Mutex;
 use super::{State, Stop, known, network, process};
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
+    self, Algorithm, Cost, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
     Settings, Turn,
 };
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
-    /// Predicted seconds of the calls so far that may be learned of.
-    spent: Mutex<f64>,
+    /// Predicted cost of the calls so far that may be learned of.
+    spent: Mutex<Cost>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
     /// The call that is being tried.
@@ -66,7 +66,7 @@ impl Learning {
             known::profile();
         }
         learns.then(|| Learning {
-            spent: Mutex::new(0.0),
+            spent: Mutex::new(Cost::default()),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
             trial: Mutex::new(None),
@@ -130,13 +130,7 @@ impl Learning {
         if let Some(ground) = self.ground.get() {
             return Ok(Some(ground));
         }
-        let is_worth = {
-            let mut spent = self.spent.lock();
-            let now = select::native_seconds(facts);
-            *spent += now;
-            select::is_worth_measuring(facts.processes, *spent, now)
-        };
-        if !is_worth {
+        if !self.is_worth_finding(state, facts)? {
             return Ok(None);
         }
         match self.find_ground(state) {
@@ -144,6 +138,30 @@ impl Learning {
             Err(Stop::Native(_)) => Ok(self.end_all()),
             Err(stop) => Err(stop),
         }
+    }
+
+    /// Whether the calls so far are worth a measurement. Collective at the call where it is known
+    /// that it is worth finding out how many nodes there are.
+    fn is_worth_finding(&self, state: &State, facts: &Facts) -> Result<bool, Stop> {
+        let now = select::least_cost(facts);
+        let spent = {
+            let mut spent = self.spent.lock();
+            *spent = spent.and(now);
+            *spent
+        };
+        let is_worth = |network: Network, seconds| {
+            select::is_affordable(seconds, spent.on(network), now.on(network))
+        };
+        let processes = facts.processes;
+        if !is_worth(Network::SHIPPED, select::seconds_of_nodes(processes)) {
+            return Ok(false);
+        }
+        let network = match state.nodes()?.count() {
+            1 => Network::SHARED,
+            _ => Network::SHIPPED,
+        };
+        let seconds = select::seconds_of_measurement(processes, network);
+        Ok(is_worth(network, seconds))
     }
 
     fn find_ground(&self, state: &State) -> Result<Ground, Stop> {

@@ -39,6 +39,8 @@ pub struct State {
     service: Mutex<Slot>,
     /// The root of the latest broadcast, or what no root is.
     latest_root: AtomicUsize,
+    /// By operation: what the cost model chose for the latest call, since the next is often alike.
+    choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
     /// What was measured, where settings have it that way.
     learning: Option<Learning>,
 }
@@ -51,6 +53,9 @@ pub struct Remote {
     /// Whether this process's group comes first where both are numbered through.
     pub leads: bool,
 }
+
+/// An algorithm, or the reason to go native.
+type Choice = Result<Algorithm, Reason>;
 
 enum Slot {
     Untried,
@@ -94,6 +99,7 @@ impl State {
             native_below,
             nodes: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
+            choices: Mutex::new([None; Operation::OF_MPI]),
             latest_root: AtomicUsize::new(usize::MAX),
         })
     }
@@ -201,13 +207,30 @@ impl State {
     }
 
     fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        if self.remote.is_some() {
+            return select::choose(&facts, &self.settings).map_err(Stop::Native);
+        }
+        let index = facts.operation as usize;
+        if let Some((latest, choice)) = self.choices.lock()[index] {
+            if latest == facts {
+                return choice.map_err(Stop::Native);
+            }
+        }
+        let chosen = self.choose_on_nodes(facts);
+        let choice = match chosen {
+            Ok(algorithm) => Ok(algorithm),
+            Err(Stop::Native(reason)) => Err(reason),
+            Err(stop) => return Err(stop),
+        };
+        self.choices.lock()[index] = Some((facts, choice));
+        chosen
+    }
+
+    fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
         let choose = |nodes| {
             let facts = Facts { nodes, ..facts };
             select::choose(&facts, &self.settings).map_err(Stop::Native)
         };
-        if self.remote.is_some() {
-            return choose(facts.nodes);
-        }
         // The nodes are asked for only where they can matter: not for what is native on any number
         // of nodes, nor for what is ours on one.
         choose(self.size)?;

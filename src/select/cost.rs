@@ -78,6 +78,12 @@ impl Network {
         beta: 0.8e-9,
     };
 
+    /// The memory that the processes of a node share.
+    pub const SHARED: Network = Network {
+        alpha: 1e-6,
+        beta: 0.1e-9,
+    };
+
     /// The network that blocks are sized for. On it our algorithms are compared with each other
     /// where a call is ours in any case: what the shipped constants say of many small blocks,
     /// nobody has measured.
@@ -91,7 +97,7 @@ impl Network {
 }
 
 /// What a call costs the port that is used most.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Cost {
     /// Messages, one after the other.
     rounds: f64,
@@ -100,6 +106,14 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The cost of both, one after the other.
+    pub fn and(self, other: Cost) -> Cost {
+        Cost {
+            rounds: self.rounds + other.rounds,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
         network.alpha * self.rounds + network.beta * self.bytes

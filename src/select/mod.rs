@@ -29,10 +29,12 @@ mod variable;
 mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
-pub use cost::{BLOCKS_MAX, MESSAGE_MAX, Network, blocks};
+pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, read_profile, write_profile};
-pub use learned::{Learned, NATIVE, Turn, is_worth_measuring, overhead};
+pub use learned::{
+    Learned, NATIVE, Turn, is_affordable, overhead, seconds_of_measurement, seconds_of_nodes,
+};
 pub use settings::{
     BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
     Select, Settings, Successive,
@@ -40,8 +42,6 @@ pub use settings::{
 pub use variables::{Description, describe};
 
 use strum::{IntoStaticStr, VariantArray, VariantNames};
-
-use cost::Cost;
 
 /// How a call runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantNames)]
@@ -310,9 +310,9 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
     all
 }
 
-/// Seconds of a call by the MPI library, on the shipped network.
-pub fn native_seconds(facts: &Facts) -> f64 {
-    cost::native(facts).on(Network::SHIPPED)
+/// The least that a call by the MPI library may cost.
+pub fn least_cost(facts: &Facts) -> Cost {
+    cost::native(&Facts { nodes: 1, ..*facts })
 }
 
 /// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call
@@ -323,11 +323,9 @@ pub fn candidate(
     network: Network,
     candidate: usize,
 ) -> Option<Algorithm> {
+    let slot = candidate.checked_sub(NATIVE + 1)?;
     let slots = slots(facts, settings, Sizing::Measured(network));
-    let own = slots
-        .get(candidate.checked_sub(NATIVE + 1)?)
-        .copied()
-        .flatten();
+    let own = slots.get(slot).copied().flatten();
     own.or_else(|| slots.into_iter().flatten().next())
 }
 

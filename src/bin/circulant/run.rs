@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::Duration;
 
 use circulant::launcher;
 use circulant::select::Settings;
@@ -103,6 +105,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             }
             Err(Complaint { text, .. }) if arguments.require => {
                 say(&text);
+                leave_time_to_speak();
                 return Ok(REFUSED.into());
             }
             Err(Complaint { text, .. }) => say(&format!("{text}; the program runs natively")),
@@ -184,6 +187,14 @@ fn preloaded(library: &Path) -> OsString {
         list.push(others);
     }
     list
+}
+
+/// A launcher may end the job, and who speaks for it, as soon as one process has ended with a status
+/// of failure.
+fn leave_time_to_speak() {
+    if !launcher::is_first() {
+        thread::sleep(Duration::from_secs(2));
+    }
 }
 
 /// One line of a job, not one of each of its processes.
