@@ -362,14 +362,14 @@ fn text(header: &Header, rows: &[Row]) -> String {
     }
     let sizes = by_size::rows(known);
     if !sizes.is_empty() {
-        lines.push(String::new());
+        lines.push("by operation and size:".to_owned());
         let cells = sizes.iter().map(by_size::Row::cells);
         lines.extend(table(&by_size::Row::COLUMNS, cells));
         lines.push(by_size::total(&sizes));
     }
     lines
         .iter()
-        .map(|line| format!("circulant: {line}").trim_end().to_owned() + "\n")
+        .map(|line| format!("circulant: {line}\n"))
         .collect()
 }
 

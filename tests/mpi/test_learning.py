@@ -96,8 +96,8 @@ def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, proces
     profile = tmp_path / "profile.toml"
     profile.write_text(PROFILE.replace("{mpi:?}", json.dumps(version)).format(processes=processes, run=run))
     outcomes = learning({"PROFILE": profile}, calls=8).outcomes("bcast")
-    # The last communicators are halves, of two processes.
-    assert outcomes[who] >= 3 * 8, outcomes
+    # Three communicators of all processes; the first calls on each are not worth a measurement yet.
+    assert outcomes[who] >= 3 * 4, outcomes
 
 
 def test_a_profile_is_saved_and_read(learning, tmp_path):

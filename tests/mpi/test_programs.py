@@ -166,7 +166,7 @@ def test_learning(mpi, report, processes, select):
     """All processes try the same candidates and make the same choice, or nobody would come to an end. Results
     are right all the while."""
     operations = ["bcast", "allgather", "allgatherv", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"]
-    command = [mpi.program("sequence"), *(f"{operation}:400000x60" for operation in operations)]
+    command = [mpi.program("sequence"), *(f"{operation}:4000000x8" for operation in operations)]
     settings = {"SELECT": select, "NODE_SIZE": 1, "TRACE": 1}
     run = mpi.preloaded(processes, command, report, settings, timeout=120).expect_success()
     assert "failures=0" in run.stdout
