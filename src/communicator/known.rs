@@ -47,9 +47,11 @@ pub(super) fn share(
 /// nodes.
 fn find(processes: usize, nodes: usize) -> Option<Known> {
     let distance = |known: &&Known| known.distance(processes, nodes);
-    if let Some(known) = LEARNED.lock().iter().find(|known| distance(known) == 0.0) {
+    let learned = LEARNED.lock();
+    if let Some(known) = learned.iter().find(|known| known.is_of(processes, nodes)) {
         return Some(known.clone());
     }
+    drop(learned);
     let near = profile().iter().filter(|known| distance(known) < 1.0);
     near.min_by(|a, b| distance(a).total_cmp(&distance(b)))
         .cloned()
@@ -81,7 +83,7 @@ fn read(file: &str) -> Vec<Known> {
 /// Remembers a network, and what was learned before, unless such communicators are known already.
 pub(super) fn remember(known: &Known) {
     let mut all = LEARNED.lock();
-    let is_same = |other: &Known| other.distance(known.processes, known.nodes) == 0.0;
+    let is_same = |other: &Known| other.is_of(known.processes, known.nodes);
     if !all.iter().any(is_same) {
         all.push(known.clone());
     }
@@ -91,7 +93,7 @@ pub(super) fn remember(known: &Known) {
 pub(super) fn learn(processes: usize, nodes: usize, lesson: Lesson) {
     let mut all = LEARNED.lock();
     let mut such = all.iter_mut();
-    if let Some(known) = such.find(|known| known.distance(processes, nodes) == 0.0) {
+    if let Some(known) = such.find(|known| known.is_of(processes, nodes)) {
         known.learn(lesson);
     }
 }
@@ -120,7 +122,7 @@ fn merge(file: &Path) -> Result<(), String> {
     let has_inexact = job::settings().select == Select::Adaptive;
     for mut learned in all() {
         learned.keep_measured(has_inexact);
-        let is_same = |other: &&mut Known| other.distance(learned.processes, learned.nodes) == 0.0;
+        let is_same = |other: &&mut Known| other.is_of(learned.processes, learned.nodes);
         match known.iter_mut().find(is_same) {
             None => known.push(learned),
             Some(known) => {

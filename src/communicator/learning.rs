@@ -30,6 +30,7 @@ use crate::select::{
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
+    has_profile: bool,
     /// Predicted cost of the calls so far that may be learned of.
     spent: Mutex<Cost>,
     ground: OnceCell<Ground>,
@@ -60,12 +61,14 @@ impl Learning {
     /// None, if nothing is to be learned. (Under SMPI the time of a clock is not that of the
     /// program.)
     pub(super) fn new(settings: &Settings, is_other: bool) -> Option<Learning> {
-        let is_wanted = settings.select != Select::Model || settings.has_profile();
+        let has_profile = settings.has_profile();
+        let is_wanted = settings.select != Select::Model || has_profile;
         let learns = is_wanted && !is_other && !cfg!(smpi);
-        if learns && settings.has_profile() && process().rank == 0 {
+        if learns && has_profile && process().rank == 0 {
             known::profile();
         }
         learns.then(|| Learning {
+            has_profile,
             spent: Mutex::new(Cost::default()),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
@@ -90,7 +93,7 @@ impl Learning {
             return Ok(None);
         };
         let may_learn = kind.is_learned(settings);
-        if !may_learn && !only_observes && !settings.has_profile() {
+        if !may_learn && !only_observes && !self.has_profile {
             return Ok(None);
         }
         let ground = self.ground(state, &facts)?;

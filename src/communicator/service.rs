@@ -7,13 +7,10 @@ use super::Stop;
 use crate::engine::{Engine, Pacing, Synchronous};
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Operator, Private, device};
 use crate::pool::{Agreement, Pool, Reserve};
-use crate::select::{self, Reason, Settings};
+use crate::select::{self, CHUNKS_MAX, Reason, Settings};
 use crate::stage::Stages;
 use crate::team::{Graph, Ranks, Team};
 use crate::transport::{Bytes, Lists, Packing};
-
-/// The most calls that are in progress at once.
-const CHUNKS_MAX: usize = 16;
 
 /// What serves the calls on one communicator.
 pub struct Service {
@@ -141,13 +138,18 @@ impl Service {
         self.private.communicator()
     }
 
+    /// Begins to serve a call.
+    pub(super) fn begin(&mut self) {
+        self.calls = self.calls.wrapping_add(1);
+    }
+
     /// The tag of a call, one of at most 16 that are in progress at once. Calls of the communicator
     /// have different ones, so that messages which another call has left, because processes
     /// disagreed on the size of the data, are not taken for this call's.
     pub fn tag(&self, chunk: usize) -> usize {
         /// Calls until a tag is used again; all tags are below that of messages to oneself.
         const CALLS: usize = 1000;
-        (1 + self.calls % CALLS) * CHUNKS_MAX + chunk
+        (1 + self.calls % CALLS) * CHUNKS_MAX as usize + chunk
     }
 
     /// What is to be known to pack and unpack elements.
@@ -166,7 +168,7 @@ impl Service {
 
     /// Leaves a call to MPI if its datatypes are not committed, or if its data is in the memory of
     /// a device, on any process. Collective where that may be.
-    pub(super) fn check(&mut self, data: [Option<Array>; 2]) -> Result<(), Stop> {
+    pub(super) fn check(&self, data: [Option<Array>; 2]) -> Result<(), Stop> {
         let communicator = self.communicator();
         let is_committed = |array: &Array| array.datatype().is_committed(communicator);
         let data = data.iter().flatten();
@@ -176,11 +178,11 @@ impl Service {
         if self.devices && !self.private.all_agree(on_host())? {
             return Err(Stop::Native(Reason::DeviceMemory));
         }
-        if !committed {
-            return Err(Stop::Native(Reason::Arguments));
+        if committed {
+            Ok(())
+        } else {
+            Err(Stop::Native(Reason::Arguments))
         }
-        self.calls = self.calls.wrapping_add(1);
-        Ok(())
     }
 
     /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own

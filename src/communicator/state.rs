@@ -282,7 +282,10 @@ impl State {
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         let mut service = self.take_service()?;
-        let result = service.check(data).and_then(|()| call(&mut service));
+        let result = service.check(data).and_then(|()| {
+            service.begin();
+            call(&mut service)
+        });
         if let Err(Stop::Failed(_)) = result {
             // The private communicator has transfers under way, and freeing it is collective: it is
             // neither used again nor freed.

@@ -32,8 +32,8 @@ static COUNTERS: [OfOperation; Operation::OF_MPI] = [const {
     }; CLASSES]
 }; Operation::OF_MPI];
 
-/// Counts one call.
-pub(super) fn count(operation: Operation, outcome: Outcome, work: &Work) {
+/// Counts one call of this process by its size.
+pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work) {
     let classes = COUNTERS.get(operation as usize);
     let class = work.bytes.checked_ilog2().unwrap_or(0) as usize;
     if let Some(counters) = classes.and_then(|classes| classes.get(class)) {

@@ -8,6 +8,8 @@
 
 mod by_size;
 
+pub use by_size::count_by_size;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -190,11 +192,6 @@ impl Counters {
 /// Counts one call of this process.
 pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
     COUNTERS.add(operation, outcome, work);
-}
-
-/// Counts one call of this process by its size, too.
-pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work) {
-    by_size::count(operation, outcome, work);
 }
 
 /// How many calls of `operation` were counted so far, whoever ran them.

@@ -60,13 +60,18 @@ impl Facts {
 
     /// q = ceil(log2 p): the rounds that one block needs to reach every process.
     pub(super) fn phases(&self) -> u32 {
-        usize::BITS - self.processes.saturating_sub(1).leading_zeros()
+        phases(self.processes)
     }
 
     /// The most processes that share one node, if they are spread evenly.
     pub(super) fn processes_per_node(&self) -> usize {
         self.processes.div_ceil(self.nodes.max(1))
     }
+}
+
+/// q = ceil(log2 p), in integers: a logarithm may be rounded differently on another machine.
+pub(super) fn phases(processes: usize) -> u32 {
+    usize::BITS - processes.saturating_sub(1).leading_zeros()
 }
 
 /// Why a call went to the MPI library's own collective.

@@ -79,10 +79,20 @@ impl Known {
         apart(self.processes, processes) + apart(self.nodes, nodes)
     }
 
-    /// Takes a lesson, in the place of an earlier one.
+    /// Whether it is of communicators of these dimensions.
+    pub fn is_of(&self, processes: usize, nodes: usize) -> bool {
+        (self.processes, self.nodes) == (processes, nodes)
+    }
+
+    /// Takes a lesson, in the place of an earlier one. A prediction does not take the place of a
+    /// measurement.
     pub fn learn(&mut self, lesson: Lesson) {
-        self.lessons.retain(|other| other.kind != lesson.kind);
-        self.lessons.push(lesson);
+        let mut others = self.lessons.iter_mut();
+        match others.find(|other| other.kind == lesson.kind) {
+            Some(other) if other.is_measured && !lesson.is_measured => {}
+            Some(other) => *other = lesson,
+            None => self.lessons.push(lesson),
+        }
     }
 
     /// Keeps what was measured: of calls whose result depends on who runs them only where
@@ -333,6 +343,23 @@ mod tests {
         assert_eq!(known.lessons.len(), 3);
         assert_eq!(Known::decode(17, 3, &known.encode()), Some(known));
         assert_eq!(Known::decode(17, 3, &[]), None);
+    }
+
+    /// A new communicator predicts what another one has measured meanwhile.
+    #[test]
+    fn a_prediction_does_not_replace_a_measurement() {
+        let mut known = known();
+        let measured = known.lessons[0];
+        let of = |is_measured, candidate| Lesson {
+            is_measured,
+            candidate,
+            ..measured
+        };
+        known.learn(of(false, 0));
+        assert_eq!(known.lessons[0], measured);
+        known.learn(of(true, 4));
+        assert_eq!(known.lessons[0], of(true, 4));
+        assert_eq!(known.lessons.len(), 3);
     }
 
     #[test]

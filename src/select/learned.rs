@@ -20,6 +20,7 @@
 //! What is not known yet is what the cost model says, on the network that was measured.
 
 use super::Network;
+use super::facts::phases;
 
 /// Samples of each candidate that is left when the choice is made.
 const SAMPLES: usize = 3;
@@ -47,23 +48,20 @@ pub fn is_affordable(seconds: f64, spent: f64, now: f64) -> bool {
 
 /// Seconds that it takes to find out which process is on which node: an allgather.
 pub fn seconds_of_nodes(processes: usize) -> f64 {
-    Network::SHIPPED.seconds(2.0 * phases(processes), 0.0)
+    overhead(processes, Network::SHIPPED)
 }
 
 /// Seconds that it takes to make a private communicator, and to measure the network.
 pub fn seconds_of_measurement(processes: usize, network: Network) -> f64 {
     /// What an MPI library does for a communicator without messages.
     const MADE: f64 = 100e-6;
-    MADE + network.seconds(10.0 * phases(processes) + 18.0, 9.0 * 32768.0)
+    let rounds = 10.0 * f64::from(phases(processes)) + 18.0;
+    MADE + network.seconds(rounds, 9.0 * 32768.0)
 }
 
 /// Seconds that it takes to take the time of a call: an allreduce before it, an allgather after it.
 pub fn overhead(processes: usize, network: Network) -> f64 {
-    network.seconds(2.0 * phases(processes), 0.0)
-}
-
-fn phases(processes: usize) -> f64 {
-    (processes.max(1) as f64).log2().ceil()
+    network.seconds(2.0 * f64::from(phases(processes)), 0.0)
 }
 
 /// The place of the MPI library among the candidates.

@@ -36,8 +36,8 @@ pub use learned::{
     Learned, NATIVE, Turn, is_affordable, overhead, seconds_of_measurement, seconds_of_nodes,
 };
 pub use settings::{
-    BcastOrder, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin, Pacing,
-    Select, Settings, Successive,
+    BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin,
+    Pacing, Select, Settings, Successive,
 };
 pub use variables::{Description, describe};
 

@@ -219,6 +219,9 @@ pub struct InForce {
     pub origin: Origin,
 }
 
+/// The most calls that a broadcast is cut into.
+pub const CHUNKS_MAX: u64 = 16;
+
 /// F as shipped.
 pub const F: f64 = 18.0;
 

@@ -8,6 +8,7 @@
 use strum::{VariantArray, VariantNames};
 
 use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
+use super::settings::CHUNKS_MAX;
 use super::variable::{Accepts, Variable};
 use super::{BcastOrder, Merging, Mode, Operation, Pacing, Select, Settings, Successive};
 use crate::schedule::Rule;
@@ -307,7 +308,7 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             ),
             Variable::agreed(
                 "CIRCULANT_CHUNKS",
-                Accepts::Number(1..=16),
+                Accepts::Number(1..=CHUNKS_MAX),
                 "a broadcast is cut into this many pipelined calls, which are in progress at the \
                 same time",
                 |s| s.chunks as u64,

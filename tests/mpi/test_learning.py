@@ -70,6 +70,12 @@ def test_results_are_reproducible(learning, select):
     """When processes come to a call does not change the last bit of a sum of floating-point numbers."""
     first, delayed = learning({"SELECT": select}), learning({"SELECT": select}, "delays")
     assert digest(first) == digest(delayed)
+    if select == "learn":
+        assert learned_of(first) and learned_of(delayed)
+    elif select == "model":
+        assert first.outcomes("allreduce").keys() & {"circulant", "cost_model"}
+    else:
+        assert first.outcomes("allreduce")["observed"] > 0
 
 
 PROFILE = """version = 1
