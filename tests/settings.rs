@@ -14,8 +14,8 @@ use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
 use circulant::schedule::Rule;
 use circulant::select::{
-    Algorithm, BcastOrder, Description, ENCODED, Merging, Mode, Operation, OperationSettings,
-    Origin, Pacing, Reason, Select, Settings, Successive, describe,
+    Algorithm, BcastOrder, CallRule, Description, ENCODED, Merging, Mode, Operation,
+    OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, describe,
 };
 
 /// The operations that have variables of their own.
@@ -94,8 +94,8 @@ fn the_defaults_are_the_documented_ones() {
         gpu: true,
         trace: false,
         verbose: false,
+        rules: Vec::new(),
         operations: [OperationSettings {
-            mode: Mode::Auto,
             blocks: None,
             block_size: None,
             factor: None,
@@ -194,10 +194,8 @@ fn good_values_of_each_operations_variables() {
             (Mode::Native, "native"),
             (Mode::Circulant, "circulant"),
         ] {
-            assert_eq!(
-                own(format!("{name}={value}")),
-                with(OperationSettings { mode, ..default })
-            );
+            let rules = accepted(&format!("{name}={value}")).rules;
+            assert_eq!(rules, [CallRule::plain(operation, mode)]);
         }
         if !operation.is_pipelined() {
             continue;
@@ -274,7 +272,11 @@ fn bad_values_are_refused_and_the_default_stays() {
                 format!(
                     "circulant: CIRCULANT_{name}=\"{value}\" cannot be read: accepted is {}; \
                      {instead}",
-                    described.accepted
+                    if name == "BCAST" {
+                        "auto, native or circulant"
+                    } else {
+                        &described.accepted
+                    }
                 )
             );
         }
@@ -292,6 +294,11 @@ fn complaints_in_full() {
         complaint("BCAST=on"),
         "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native or circulant; \
          using auto"
+    );
+    assert_eq!(
+        complaint("BCAST=native:0-32q;auto"),
+        "circulant: CIRCULANT_BCAST=\"native:0-32q;auto\" cannot be read: \"0-32q\" at character 8: \
+         accepted is bytes, as in 32K-1M or 1M-inf; using auto"
     );
     assert_eq!(
         complaint("SCRATCH_MAX=2G"),
@@ -429,7 +436,10 @@ fn everything_set() -> Settings {
 #[test]
 fn decoding_gives_back_what_was_encoded() {
     for settings in [Settings::default(), everything_set()] {
-        assert_eq!(Settings::decode(&settings.encode()), Some(settings));
+        assert_eq!(
+            Settings::decode(&settings.encode(), &settings.encode_rules()),
+            Some(settings)
+        );
     }
 }
 
@@ -438,14 +448,14 @@ fn every_single_word_counts() {
     let default = Settings::default().encode();
     let all = everything_set().encode();
     let same = default.iter().zip(&all).filter(|(a, b)| a == b).count();
-    // The layout; the names of files; BLOCKS, or its counterpart, of each scope.
-    assert_eq!(same, 1 + 3 + 1 + Operation::PIPELINED);
+    // The layout; the names of files; the rules; BLOCKS, or its counterpart, of each scope.
+    assert_eq!(same, 1 + 3 + Operation::OF_MPI + 1 + Operation::PIPELINED);
 }
 
 #[test]
 fn a_report_is_not_sent_to_the_others() {
     let settings = accepted("REPORT=stderr");
-    let received = Settings::decode(&settings.encode()).unwrap();
+    let received = Settings::decode(&settings.encode(), &settings.encode_rules()).unwrap();
     assert_eq!(
         received,
         Settings {
@@ -463,9 +473,9 @@ fn words_that_are_no_settings_are_refused() {
     let with = |index: usize, word: u64| {
         let mut words = good;
         words[index] = word;
-        Settings::decode(&words)
+        Settings::decode(&words, &[])
     };
-    assert_eq!(Settings::decode(&[0; ENCODED]), None);
+    assert_eq!(Settings::decode(&[0; ENCODED], &[]), None);
     assert_eq!(with(0, good[0] ^ 1), None);
     assert_eq!(with(1, u64::MAX), None);
     for index in 2..ENCODED {
@@ -524,7 +534,7 @@ fn names_are_unique_and_every_operation_has_its_own() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), names.len());
-    assert_eq!(names.len(), ENCODED - 2);
+    assert_eq!(names.len(), ENCODED - 3);
     for operation in of_mpi() {
         let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
         let factor = if operation.is_rooted() { "F" } else { "G" };

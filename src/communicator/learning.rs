@@ -21,7 +21,9 @@ use std::time::Instant;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::service::Service;
 use super::{State, Stop, known, network, process};
+use crate::mpi::Error;
 use crate::report::Outcome;
 use crate::select::{
     self, Algorithm, Cost, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
@@ -47,8 +49,17 @@ struct Ground {
     network: Network,
     /// What was learned elsewhere.
     lessons: Vec<Lesson>,
-    /// Seconds that it takes to take the time of a call.
+    clock: Mutex<Clock>,
+}
+
+/// What it takes to take the time of a call: to wait for all processes before it, and to tell the
+/// times after it.
+#[derive(Clone, Copy)]
+struct Clock {
+    /// Seconds, agreed: at first as predicted.
     overhead: f64,
+    /// Nanoseconds that it took this process to tell the latest time, or 0.
+    telling: u64,
 }
 
 struct Trial {
@@ -152,19 +163,12 @@ impl Learning {
             *spent = spent.and(now);
             *spent
         };
-        let is_worth = |network: Network, seconds| {
-            select::is_affordable(seconds, spent.on(network), now.on(network))
-        };
         let processes = facts.processes;
-        if !is_worth(Network::SHIPPED, select::seconds_of_nodes(processes)) {
+        if !select::are_nodes_affordable(processes, spent, now) {
             return Ok(false);
         }
-        let network = match state.nodes()?.count() {
-            1 => Network::SHARED,
-            _ => Network::SHIPPED,
-        };
-        let seconds = select::seconds_of_measurement(processes, network);
-        Ok(is_worth(network, seconds))
+        let nodes = state.nodes()?.count();
+        Ok(select::is_network_affordable(processes, nodes, spent, now))
     }
 
     fn find_ground(&self, state: &State) -> Result<Ground, Stop> {
@@ -181,7 +185,10 @@ impl Learning {
             nodes,
             network: known.network,
             lessons: known.lessons,
-            overhead: select::overhead(processes, known.network),
+            clock: Mutex::new(Clock {
+                overhead: select::overhead(processes, known.network),
+                telling: 0,
+            }),
         })
     }
 
@@ -201,7 +208,7 @@ impl Learning {
             }
         };
         kind.is_learned(state.settings())
-            .then(|| kinds[index].1.turn())
+            .then(|| kinds[index].1.turn(ground.clock.lock().overhead))
     }
 
     /// Waits until all processes have come to the call.
@@ -222,22 +229,23 @@ impl Learning {
         let Some(trial) = self.trial.lock().take() else {
             return;
         };
-        let taken = u64::try_from(trial.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let taken = nanoseconds(trial.start);
         let was_run = match outcome {
             Outcome::Circulant => trial.candidate != NATIVE,
             Outcome::Native(reason) => reason == Reason::Trial,
         };
-        let longest = was_run.then(|| {
-            state.serve([None, None], |service| {
-                let times = service.communicator().gather_all(taken)?;
-                Ok(times.into_iter().max().unwrap_or(taken))
-            })
+        let times = was_run.then(|| {
+            let ground = self
+                .ground
+                .get()
+                .ok_or(Stop::Native(Reason::NoCommunicator))?;
+            state.serve([None, None], |service| Ok(ground.tell(service, taken)?))
         });
         let mut kinds = self.kinds.lock();
         let known = kinds.iter_mut().find(|(kind, _)| *kind == trial.kind);
-        match (known, longest) {
-            (Some((_, learned)), Some(Ok(longest))) => {
-                learned.tell(trial.candidate, longest as f64 * 1e-9);
+        match (known, times) {
+            (Some((_, learned)), Some(Ok((longest, overhead)))) => {
+                learned.tell(trial.candidate, longest, overhead);
                 let ground = self.ground.get().filter(|_| learned.choice().is_some());
                 if let Some(ground) = ground {
                     known::learn(state.size(), ground.nodes, lesson(trial.kind, learned));
@@ -247,6 +255,33 @@ impl Learning {
             _ => self.is_over.store(true, Ordering::Relaxed),
         }
     }
+}
+
+impl Ground {
+    /// Seconds that a call took, and that it takes to find that out: the same on all processes.
+    /// Collective. The process that was the last to leave the call waits for nobody when times are
+    /// told, so the least time of that is what it takes.
+    fn tell(&self, service: &Service, taken: u64) -> Result<(f64, f64), Error> {
+        let start = Instant::now();
+        let mut clock = *self.clock.lock();
+        let all = service
+            .communicator()
+            .gather_words([taken, clock.telling])?;
+        clock.telling = nanoseconds(start);
+        let seconds = |nanoseconds: Option<u64>| nanoseconds.unwrap_or(0) as f64 * 1e-9;
+        let longest = seconds(all.iter().map(|[taken, _]| *taken).max());
+        let telling = seconds(all.iter().map(|[_, telling]| *telling).min());
+        if telling > 0.0 {
+            // Waiting for all takes as long.
+            clock.overhead = 2.0 * telling;
+        }
+        *self.clock.lock() = clock;
+        Ok((longest, clock.overhead))
+    }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What is known of the calls of a kind at the first of them. Its predictions are remembered for
@@ -259,7 +294,7 @@ fn first_of(
     lesson: Option<&Lesson>,
 ) -> Learned {
     let predicted = select::predicted(facts, state.settings(), ground.network);
-    let mut learned = Learned::new(&predicted, ground.overhead);
+    let mut learned = Learned::new(&predicted);
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),
         None => known::learn(state.size(), ground.nodes, self::lesson(kind, &learned)),

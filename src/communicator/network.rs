@@ -10,38 +10,41 @@ use super::Service;
 use crate::mpi::Error;
 use crate::select::Network;
 
-/// Bytes of a small message, and of a large one, which MPI libraries still send eagerly.
-const SIZES: [usize; 2] = [8, 32 << 10];
-/// How often each is sent, after a first time that opens connections. The median counts: a port may
-/// let some bytes pass faster after a pause.
-const REPETITIONS: usize = 8;
+/// Bytes of a small message and of a large one, which MPI libraries still send eagerly; and how often
+/// each is sent, after a first time that opens connections. The median counts: a port may let some
+/// bytes pass faster after a pause.
+const SMALL: (usize, usize) = (8, 4);
+const LARGE: (usize, usize) = (32 << 10, 3);
 
 /// Measures it: the same on all processes. Collective.
 ///
 /// # Errors
 /// MPI's.
 pub(super) fn measure(service: &Service) -> Result<Network, Error> {
-    let [small, large] = SIZES;
-    let (short, long) = (slowest(service, small)?, slowest(service, large)?);
-    Ok(Network::measured((small, short), (large, long)))
+    service.communicator().all_agree(true)?;
+    let own = [median_of(service, SMALL)?, median_of(service, LARGE)?];
+    let all = service.communicator().gather_words(own)?;
+    // Where messages take the longest.
+    let [short, long] = all
+        .into_iter()
+        .fold(own, |most, one| [most[0].max(one[0]), most[1].max(one[1])]);
+    Ok(Network::measured((SMALL.0, short), (LARGE.0, long)))
 }
 
-/// Nanoseconds that a message of so many bytes takes, where it takes the longest.
-fn slowest(service: &Service, bytes: usize) -> Result<u64, Error> {
+/// Nanoseconds that a message of so many bytes takes, sent so often.
+fn median_of(service: &Service, (bytes, repetitions): (usize, usize)) -> Result<u64, Error> {
     let (communicator, team) = (service.communicator(), &service.team);
     let (p, rank) = (team.size(), team.place());
     let skip = p.div_ceil(2);
     let (to, from) = ((rank + skip) % p, (rank + p - skip) % p);
     let (sent, mut received) = (vec![1; bytes], vec![0; bytes]);
-    communicator.all_agree(true)?;
-    let mut times = [0; 1 + REPETITIONS];
-    for time in &mut times {
+    communicator.exchange(&sent, to, &mut received, from)?;
+    let mut times = Vec::with_capacity(repetitions);
+    for _ in 0..repetitions {
         let start = Instant::now();
         communicator.exchange(&sent, to, &mut received, from)?;
-        *time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        times.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
-    times[1..].sort_unstable();
-    let median = times[1 + REPETITIONS / 2];
-    let all = communicator.gather_all(median)?;
-    Ok(all.into_iter().max().unwrap_or(median))
+    times.sort_unstable();
+    Ok(times.get(repetitions / 2).copied().unwrap_or(0))
 }

@@ -33,6 +33,8 @@ pub struct State {
     settings: Settings,
     /// By operation: smaller problems are native, whatever else is known of them.
     native_below: [u64; Operation::OF_MPI],
+    /// By operation: whether a rule asks for the nodes.
+    asks_for_nodes: [bool; Operation::OF_MPI],
     /// Which rank is on which node, once it was asked for.
     nodes: OnceCell<Nodes>,
     /// Taken out during a call, so that no lock is held while MPI runs.
@@ -86,6 +88,8 @@ impl State {
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
+        let asks_for_nodes =
+            std::array::from_fn(|index| settings.asks_for_nodes(Operation::VARIANTS[index]));
         let learning = Learning::new(&settings, remote.is_some() || is_foreign);
         Some(State {
             learning,
@@ -97,6 +101,7 @@ impl State {
             observes: job::process().observes,
             settings,
             native_below,
+            asks_for_nodes,
             nodes: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
             choices: Mutex::new([None; Operation::OF_MPI]),
@@ -188,7 +193,11 @@ impl State {
     ///
     /// # Errors
     /// Native, if it is not.
-    pub fn choose(&self, facts: Facts) -> Result<Algorithm, Stop> {
+    pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
+        let asks_for_nodes = self.asks_for_nodes[facts.operation as usize];
+        if asks_for_nodes && self.remote.is_none() {
+            facts.nodes = self.nodes()?.count();
+        }
         if let Some(learning) = &self.learning {
             if let Some(choice) = learning.choose(self, facts)? {
                 return choice.map_err(Stop::Native);
@@ -227,6 +236,9 @@ impl State {
     }
 
     fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        if self.asks_for_nodes[facts.operation as usize] {
+            return select::choose(&facts, &self.settings).map_err(Stop::Native);
+        }
         let choose = |nodes| {
             let facts = Facts { nodes, ..facts };
             select::choose(&facts, &self.settings).map_err(Stop::Native)
@@ -386,7 +398,14 @@ fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings>
         None => communicator.share(&mut words).ok()?,
         Some(remote) => communicator.share_across(&mut words, remote.leads).ok()?,
     }
-    let agreed = Settings::decode(&words);
+    let mut rules = job::settings().encode_rules();
+    rules.resize(Settings::words_of_rules(&words), 0);
+    match remote {
+        _ if rules.is_empty() => {}
+        None => communicator.share(&mut rules).ok()?,
+        Some(remote) => communicator.share_across(&mut rules, remote.leads).ok()?,
+    }
+    let agreed = Settings::decode(&words, &rules);
     if agreed.is_none() {
         // Native here would be a deadlock: the others do not know of it.
         let rank = job::process().rank;

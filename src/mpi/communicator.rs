@@ -175,12 +175,18 @@ impl Communicator {
 
     /// Everybody's word, by rank. Collective.
     pub fn gather_all(self, word: u64) -> Result<Vec<u64>, Error> {
-        let mut words = vec![0u64; self.size()?];
-        let (byte, bytes) = (native().constants.byte, size_of::<u64>() as c_int);
-        // SAFETY: one word is read, and one a process is written to `words`.
+        let words = self.gather_words([word])?;
+        Ok(words.into_iter().flatten().collect())
+    }
+
+    /// Everybody's words, by rank. Collective.
+    pub fn gather_words<const N: usize>(self, own: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
+        let mut words = vec![[0; N]; self.size()?];
+        let (byte, bytes) = (native().constants.byte, size_of::<[u64; N]>() as c_int);
+        // SAFETY: the own words are read, and as many a process are written to `words`.
         check(unsafe {
             (native().functions.PMPI_Allgather)(
-                (&raw const word).cast(),
+                (&raw const own).cast(),
                 bytes,
                 byte,
                 words.as_mut_ptr().cast(),

@@ -19,8 +19,8 @@
 //! 3 % of what the MPI library would have taken for all calls so far, and half of one of its calls.
 //! What is not known yet is what the cost model says, on the network that was measured.
 
-use super::Network;
 use super::facts::phases;
+use super::{Cost, Network};
 
 /// Samples of each candidate that is left when the choice is made.
 const SAMPLES: usize = 3;
@@ -39,24 +39,27 @@ const GAIN: f64 = 0.02;
 /// Calls from a choice to the first look at it.
 const FIRST_LOOK: u64 = 200;
 
-/// Whether something that is predicted to take `seconds` may be done before a call, to learn of it
-/// and later ones: it costs no more than trials may. The calls until then took `spent` seconds, and
-/// this one takes `now`, as far as is predicted.
-pub fn is_affordable(seconds: f64, spent: f64, now: f64) -> bool {
-    seconds <= BUDGET * spent + ADVANCE * now
+/// Whether it may be found out before a call which process is on which node, by an allgather, to
+/// learn of that call and later ones. The calls until then cost `spent`, and this one costs `now`.
+pub fn are_nodes_affordable(processes: usize, spent: Cost, now: Cost) -> bool {
+    let (spent, now) = (spent.on(Network::SHIPPED), now.on(Network::SHIPPED));
+    overhead(processes, Network::SHIPPED) <= BUDGET * spent + ADVANCE * now
 }
 
-/// Seconds that it takes to find out which process is on which node: an allgather.
-pub fn seconds_of_nodes(processes: usize) -> f64 {
-    overhead(processes, Network::SHIPPED)
-}
-
-/// Seconds that it takes to make a private communicator, and to measure the network.
-pub fn seconds_of_measurement(processes: usize, network: Network) -> f64 {
-    /// What an MPI library does for a communicator without messages.
-    const MADE: f64 = 100e-6;
-    let rounds = 10.0 * f64::from(phases(processes)) + 18.0;
-    MADE + network.seconds(rounds, 9.0 * 32768.0)
+/// Whether a private communicator may be made before a call, and the network measured. What that
+/// takes is predicted for shared memory or for TCP, as the calls are. Between nodes there is more
+/// to gain.
+pub fn is_network_affordable(processes: usize, nodes: usize, spent: Cost, now: Cost) -> bool {
+    /// What it takes besides messages, and how many calls of the MPI library it may take at once.
+    const ON_ONE_NODE: (f64, f64) = (300e-6, ADVANCE);
+    const BETWEEN_NODES: (f64, f64) = (100e-6, 1.5);
+    let (network, (made, advance)) = match nodes {
+        1 => (Network::SHARED, ON_ONE_NODE),
+        _ => (Network::SHIPPED, BETWEEN_NODES),
+    };
+    let rounds = 8.0 * f64::from(phases(processes)) + 9.0;
+    let seconds = made + network.seconds(rounds, 4.0 * 32768.0);
+    seconds <= BUDGET * spent.on(network) + advance * now.on(network)
 }
 
 /// Seconds that it takes to take the time of a call: an allreduce before it, an allgather after it.
@@ -84,8 +87,6 @@ pub struct Learned {
     calls: u64,
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
-    /// Seconds that it takes to take the time of a call.
-    overhead: f64,
     choice: Option<Choice>,
 }
 
@@ -135,9 +136,8 @@ impl Candidate {
 }
 
 impl Learned {
-    /// Nothing yet, of candidates with these predicted seconds, the MPI library's first; it takes
-    /// `overhead` to take the time of a call.
-    pub fn new(predicted: &[f64], overhead: f64) -> Learned {
+    /// Nothing yet, of candidates with these predicted seconds, the MPI library's first.
+    pub fn new(predicted: &[f64]) -> Learned {
         let best = predicted.iter().skip(1).copied().fold(f64::MAX, f64::min);
         let candidate = |(index, &predicted): (usize, &f64)| Candidate {
             predicted,
@@ -149,7 +149,6 @@ impl Learned {
             candidates: predicted.iter().enumerate().map(candidate).collect(),
             calls: 0,
             excess: 0.0,
-            overhead,
             choice: None,
         }
     }
@@ -173,8 +172,8 @@ impl Learned {
         self.choice.map(|choice| choice.candidate)
     }
 
-    /// Who runs the next call.
-    pub fn turn(&mut self) -> Turn {
+    /// Who runs the next call. To take its time would take `overhead` seconds.
+    pub fn turn(&mut self, overhead: f64) -> Turn {
         self.calls += 1;
         if let Some(choice) = &mut self.choice {
             if choice.rival.is_none() && self.calls < choice.look {
@@ -183,19 +182,20 @@ impl Learned {
             self.look_again();
         }
         let wanted = self.wanting();
-        match wanted.filter(|&candidate| self.is_affordable(candidate)) {
+        match wanted.filter(|&candidate| self.is_affordable(candidate, overhead)) {
             Some(candidate) => Turn::Try(candidate),
             None => Turn::Use(self.leader()),
         }
     }
 
-    /// The time of a call that was tried: seconds, the same on all processes.
-    pub fn tell(&mut self, candidate: usize, seconds: f64) {
+    /// The time of a call that was tried, and what it took to take it: seconds, the same on all
+    /// processes.
+    pub fn tell(&mut self, candidate: usize, seconds: f64, overhead: f64) {
         let more = match self.is_in_use(candidate) {
             true => 0.0,
             false => (seconds - self.native()).max(0.0),
         };
-        self.excess += self.overhead + more;
+        self.excess += overhead + more;
         let tried = &mut self.candidates[candidate];
         match tried.first {
             None => tried.first = Some(seconds),
@@ -245,13 +245,13 @@ impl Learned {
                 .is_some_and(|choice| choice.candidate == candidate)
     }
 
-    fn is_affordable(&self, candidate: usize) -> bool {
+    fn is_affordable(&self, candidate: usize, overhead: f64) -> bool {
         let native = self.native();
         let more = match self.is_in_use(candidate) {
             true => 0.0,
             false => (self.expected(candidate) - native).max(0.0),
         };
-        let excess = self.excess + self.overhead + more;
+        let excess = self.excess + overhead + more;
         excess <= (BUDGET * self.calls as f64 + ADVANCE) * native
     }
 
@@ -416,10 +416,10 @@ mod tests {
         fn run(&mut self, learned: &mut Learned, calls: usize) -> (f64, usize) {
             let (mut total, mut last) = (0.0, NATIVE);
             for _ in 0..calls {
-                match learned.turn() {
+                match learned.turn(self.overhead) {
                     Turn::Try(candidate) => {
                         let time = self.time(candidate);
-                        learned.tell(candidate, time);
+                        learned.tell(candidate, time, self.overhead);
                         total += time + self.overhead;
                     }
                     Turn::Use(candidate) => {
@@ -453,7 +453,7 @@ mod tests {
 
     /// The candidates that may be tried, and the MPI library.
     fn tried(machine: &Machine) -> f64 {
-        let learned = Learned::new(&machine.predicted, machine.overhead);
+        let learned = Learned::new(&machine.predicted);
         let left = learned.candidates.iter().zip(&machine.times);
         let left = left.filter(|(candidate, _)| !candidate.is_out);
         left.map(|(_, time)| *time).fold(f64::MAX, f64::min)
@@ -465,7 +465,7 @@ mod tests {
         /// What varies little is chosen right, whatever was predicted, if it is worth it.
         #[test]
         fn the_fastest_is_found(mut machine in machines(0.04, u64::MAX)) {
-            let mut learned = Learned::new(&machine.predicted, machine.overhead);
+            let mut learned = Learned::new(&machine.predicted);
             let best = tried(&machine);
             let (_, last) = machine.run(&mut learned, 2000);
             prop_assert!(machine.times[last] <= 1.06 * best, "{last} {machine:?}");
@@ -475,7 +475,7 @@ mod tests {
         /// tenth of what the MPI library takes, and one bad surprise.
         #[test]
         fn trials_are_within_their_budget(mut machine in machines(0.02, u64::MAX), calls in 50usize..400) {
-            let mut learned = Learned::new(&machine.predicted, machine.overhead);
+            let mut learned = Learned::new(&machine.predicted);
             let (native, slowest) = (machine.times[NATIVE], machine.times.iter().copied().fold(0.0, f64::max));
             let (total, _) = machine.run(&mut learned, calls);
             let allowed = (1.0 + BUDGET + 0.05) * native * calls as f64 + ADVANCE * native + slowest;
@@ -485,7 +485,7 @@ mod tests {
         /// Single times that are far off do not lead to a bad choice for ever.
         #[test]
         fn outliers_do_little_harm(mut machine in machines(0.05, 20)) {
-            let mut learned = Learned::new(&machine.predicted, machine.overhead);
+            let mut learned = Learned::new(&machine.predicted);
             machine.run(&mut learned, 20_000);
             let (total, _) = machine.run(&mut learned, 1000);
             let mean = 1.0 + machine.noise / 2.0 + 2.0 / 20.0;
@@ -495,7 +495,7 @@ mod tests {
         /// A choice follows a machine that changes for good.
         #[test]
         fn a_change_is_noticed(mut machine in machines(0.02, u64::MAX)) {
-            let mut learned = Learned::new(&machine.predicted, machine.overhead);
+            let mut learned = Learned::new(&machine.predicted);
             machine.run(&mut learned, 1000);
             let Some(choice) = learned.choice else { return Ok(()) };
             if choice.candidate != NATIVE {
@@ -517,7 +517,7 @@ mod tests {
             outliers: u64::MAX,
             seed: 1,
         };
-        let mut learned = Learned::new(&machine.predicted, machine.overhead);
+        let mut learned = Learned::new(&machine.predicted);
         for _ in 0..100 {
             let (_, last) = machine.run(&mut learned, 100);
             assert_eq!(last, NATIVE);
@@ -526,12 +526,12 @@ mod tests {
 
     #[test]
     fn the_mpi_library_alone_needs_no_trials_for_long() {
-        let mut learned = Learned::new(&[1.0], 0.0);
+        let mut learned = Learned::new(&[1.0]);
         let turns: Vec<_> = (0..10)
             .map(|_| {
-                let turn = learned.turn();
+                let turn = learned.turn(0.0);
                 if let Turn::Try(candidate) = turn {
-                    learned.tell(candidate, 1.0);
+                    learned.tell(candidate, 1.0, 0.0);
                 }
                 turn
             })

@@ -13,6 +13,7 @@
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `added` | the functions that MPI does not have |
+//! | `rules` | the rules of the environment: who runs which calls of an operation
 //! | `settings` | the settings in force, and their agreement between ranks |
 //! | `variables` | the table of environment variables |
 //! | `variable` | one variable: its text, its value, its place in the settings |
@@ -24,6 +25,7 @@ mod cost;
 mod facts;
 mod known;
 mod learned;
+mod rules;
 mod settings;
 mod variable;
 mod variables;
@@ -32,11 +34,10 @@ pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, read_profile, write_profile};
-pub use learned::{
-    Learned, NATIVE, Turn, is_affordable, overhead, seconds_of_measurement, seconds_of_nodes,
-};
+pub use learned::{Learned, NATIVE, Turn, are_nodes_affordable, is_network_affordable, overhead};
+pub use rules::{CallRule, Mode};
 pub use settings::{
-    BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, Mode, OperationSettings, Origin,
+    BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, OperationSettings, Origin,
     Pacing, Select, Settings, Successive,
 };
 pub use variables::{Description, describe};
@@ -153,16 +154,17 @@ const LEAST_GAIN: f64 = 0.95;
 /// From the strongest rule to the weakest:
 ///
 /// 1. Native: what no algorithm can run, a communicator of one process, `CIRCULANT_DISABLE`, an
-///    operation's `native`, and an empty message.
+///    operation's [rule](CallRule) `native`, and an empty message.
 /// 2. `CIRCULANT_FORCE` takes what is left.
-/// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`.
-/// 4. An operation's `circulant` takes what is left.
+/// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`, unless a rule names its size.
+/// 4. An operation's rule `circulant` takes what is left.
 /// 5. `auto` takes a call if its processes are on several nodes and the cost model predicts a gain.
 ///
 /// # Errors
 /// The reason to go native.
 pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
-    let mode = settings.of(facts.operation).mode;
+    let rule = rule(facts, settings);
+    let mode = rule.map_or(Mode::Auto, |rule| rule.mode);
     if !exist(facts) {
         return Err(Reason::NotCommutative);
     }
@@ -179,7 +181,8 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
         return Err(Reason::Empty);
     }
     let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
-    if is_small && !settings.force {
+    let is_named = mode == Mode::Circulant && rule.is_some_and(CallRule::names_bytes);
+    if is_small && !settings.force && !is_named {
         return Err(Reason::Small);
     }
     let must_be_ours = settings.force || mode == Mode::Circulant;
@@ -197,7 +200,13 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     } else {
         Sizing::Shipped
     };
-    let fastest = fastest(&Facts { nodes, ..*facts }, settings, sizing, network);
+    let changed = rule.and_then(|rule| rule.change(settings));
+    let settings = changed.as_ref().unwrap_or(settings);
+    let on_nodes = Facts { nodes, ..*facts };
+    let candidates = candidates(&on_nodes, settings, sizing);
+    let named = rule.and_then(|rule| rule.algorithm);
+    let candidates = candidates.filter(|candidate| is_of(candidate.algorithm, named));
+    let fastest = fastest(candidates, network);
     let fastest = fastest.ok_or(Reason::NotCommutative)?;
     if must_be_ours || fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
@@ -208,6 +217,24 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     } else {
         Err(Reason::CostModel)
     }
+}
+
+/// The first rule that holds for a call, by an algorithm that can run it.
+fn rule<'a>(facts: &Facts, settings: &'a Settings) -> Option<&'a CallRule> {
+    let can_run = |rule: &&CallRule| {
+        rule.algorithm.is_none() || {
+            let slots = slots(facts, settings, Sizing::Given);
+            let mut all = slots.into_iter().flatten();
+            all.any(|algorithm| is_of(algorithm, rule.algorithm))
+        }
+    };
+    let mut rules = settings.rules_of(facts.operation);
+    rules.find(|rule| rule.covers(facts) && can_run(rule))
+}
+
+/// Whether an algorithm is the one that a rule names, if it does.
+fn is_of(algorithm: Algorithm, named: Option<usize>) -> bool {
+    named.is_none_or(|index| algorithm.index() == index)
 }
 
 /// The kind of a call: calls of one kind are run by the same candidate.
@@ -228,7 +255,7 @@ impl Kind {
     pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
         let is_open = !settings.disable
             && !settings.force
-            && settings.of(facts.operation).mode == Mode::Auto
+            && rule(facts, settings).is_none_or(|rule| rule.mode == Mode::Auto)
             && facts.bytes >= settings.min_bytes.max(1)
             && facts.processes > 1
             && facts.smaller_group == 0
@@ -334,7 +361,9 @@ pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
     let may_be_ours = settings.force
         || operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray
         || settings.disable
-        || settings.of(operation).mode == Mode::Native;
+        || settings
+            .rules_of(operation)
+            .any(|rule| rule.mode == Mode::Native || rule.names_bytes());
     if may_be_ours { 0 } else { settings.min_bytes }
 }
 
@@ -348,14 +377,9 @@ pub struct Candidate {
 }
 
 /// The fastest candidate on `network`.
-fn fastest(
-    facts: &Facts,
-    settings: &Settings,
-    sizing: Sizing,
-    network: Network,
-) -> Option<Candidate> {
+fn fastest(candidates: impl Iterator<Item = Candidate>, network: Network) -> Option<Candidate> {
     let seconds = |candidate: &Candidate| candidate.cost.on(network);
-    candidates(facts, settings, sizing).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+    candidates.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
 /// The largest broadcast that goes along the tree of successive broadcasts, in bytes: larger ones
@@ -498,9 +522,10 @@ mod tests {
     }
 
     fn settings(mode: Mode) -> Settings {
-        let mut settings = Settings::default();
-        settings.operations[Operation::Bcast as usize].mode = mode;
-        settings
+        Settings {
+            rules: vec![CallRule::plain(Operation::Bcast, mode)],
+            ..Settings::default()
+        }
     }
 
     #[test]
@@ -646,6 +671,52 @@ mod tests {
             };
             assert!(choose(&allreduce, &auto).is_ok());
         }
+    }
+
+    /// The first rule that holds decides, by an algorithm that can run the call; a rule that names
+    /// sizes holds for small calls, too.
+    #[test]
+    fn rules_decide_by_size_processes_and_nodes() {
+        let with = |operation: Operation, rules: &str| {
+            let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
+            let (settings, complaints) = Settings::read([(name, rules.to_owned())].into_iter());
+            assert!(complaints.is_empty(), "{complaints:?}");
+            settings
+        };
+        let rules = with(
+            Operation::Bcast,
+            "circulant,blocks=3:0-2K;native:2K-32K;circulant,block_size=16K:32K-1M@p=2-16,ppn=2;\
+             native@p=17-inf",
+        );
+        let at = |bytes, processes, nodes| choose(&call(bytes, processes, nodes), &rules);
+        let circulant = |blocks| Ok(Algorithm::Circulant { blocks });
+        assert_eq!(at(100, 16, 16), circulant(3));
+        assert_eq!(at(2048, 16, 16), Err(Reason::Chosen));
+        assert_eq!(at(65536, 16, 8), circulant(4));
+        assert_eq!(at(65536, 16, 16), Err(Reason::CostModel));
+        assert_eq!(at(65536, 17, 9), Err(Reason::Chosen));
+        let is_open = |bytes, nodes| Kind::of(&call(bytes, 16, nodes), &rules).is_some();
+        assert!(is_open(65536, 16) && !is_open(65536, 8) && !is_open(4096, 16));
+
+        let ordered = with(
+            Operation::Allreduce,
+            "ordered,segment=4K;doubling,segment=8K",
+        );
+        let reduced = |order| {
+            let facts = Facts {
+                operation: Operation::Allreduce,
+                order,
+                ..call(MIB, 16, 16)
+            };
+            choose(&facts, &ordered)
+        };
+        let (four, eight) = (4 << 10, 8 << 10);
+        assert_eq!(
+            reduced(Order::Ranks),
+            Ok(Algorithm::Ordered { segment: four })
+        );
+        let doubling = Algorithm::Doubling { segment: eight };
+        assert_eq!(reduced(Order::Commutative), Ok(doubling));
     }
 
     #[test]

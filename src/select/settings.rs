@@ -13,6 +13,7 @@ use once_cell::sync::OnceCell;
 use strum::{EnumCount, FromRepr, VariantNames};
 
 use super::Operation;
+use super::rules::{CallRule, RULE_WORDS, RULES_MAX};
 use super::variable::Variable;
 use super::variables::{PREFIX, VARIABLES, variables};
 use crate::schedule::Rule;
@@ -74,6 +75,8 @@ pub struct Settings {
     pub trace: bool,
     /// Whether rank 0 prints the settings in force at the start.
     pub verbose: bool,
+    /// Who runs which calls: of those of an operation the first that holds decides.
+    pub rules: Vec<CallRule>,
     /// The settings of each operation, indexed by [`Operation`].
     pub operations: [OperationSettings; Operation::COUNT],
     /// Where the report goes, as it was set. Each process has its own, so it is not encoded.
@@ -90,28 +93,12 @@ pub struct Settings {
 /// The settings of one operation. Where one is `None`, the general setting applies.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct OperationSettings {
-    /// Who runs it.
-    pub mode: Mode,
     /// The number of blocks.
     pub blocks: Option<u64>,
     /// The size of a block in bytes.
     pub block_size: Option<u64>,
     /// F if the operation is [rooted](Operation::is_rooted), otherwise G.
     pub factor: Option<f64>,
-}
-
-/// Who runs an operation.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-#[repr(u64)]
-pub enum Mode {
-    /// circulant, if the cost model predicts a gain.
-    #[default]
-    Auto,
-    /// The MPI library.
-    Native,
-    /// circulant, except for small messages.
-    Circulant,
 }
 
 /// How calls are chosen that no other setting decides on.
@@ -259,6 +246,7 @@ impl Default for Settings {
             gpu: true,
             trace: false,
             verbose: false,
+            rules: Vec::new(),
             operations: [OperationSettings::default(); Operation::COUNT],
             report: None,
             profile: None,
@@ -269,8 +257,8 @@ impl Default for Settings {
 }
 
 /// The number of words of [`Settings::encode`]: the layout, the bits of the variables from the
-/// environment, and one word for each variable.
-pub const ENCODED: usize = 2 + VARIABLES;
+/// environment, the number of rules, and one word for each variable.
+pub const ENCODED: usize = 3 + VARIABLES;
 
 // `Settings::from_environment` has a bit for every variable.
 const _: () = assert!(VARIABLES <= u64::BITS as usize);
@@ -311,17 +299,16 @@ impl Settings {
                 instead: format!("using {stronger}"),
             });
         }
-        if variable.read(text, self) {
+        let Err(problem) = variable.read(text, self) else {
             self.from_environment |= 1 << index;
             return None;
-        }
+        };
         let instead = match variable.value(self) {
             Some(value) => format!("using {value}"),
             None => "ignoring it".to_owned(),
         };
-        let accepts = &variable.accepts;
         Some(Complaint {
-            problem: format!("{name}={text:?} cannot be read: accepted is {accepts}"),
+            problem: format!("{name}={text:?} cannot be read: {problem}"),
             instead,
         })
     }
@@ -354,30 +341,65 @@ impl Settings {
         &self.operations[operation as usize]
     }
 
-    /// All settings that decisions depend on, for the other ranks.
+    /// The rules of one operation, in order.
+    pub fn rules_of(&self, operation: Operation) -> impl Iterator<Item = &CallRule> {
+        let rules = self.rules.iter();
+        rules.filter(move |rule| rule.operation == operation)
+    }
+
+    /// Whether who runs a call depends on its nodes by a rule.
+    pub fn asks_for_nodes(&self, operation: Operation) -> bool {
+        self.rules_of(operation).any(CallRule::asks_for_nodes)
+    }
+
+    /// All settings that decisions depend on, for the other ranks, but for the
+    /// [rules](Self::encode_rules).
     pub fn encode(&self) -> [u64; ENCODED] {
         let mut words = [0; ENCODED];
         words[0] = layout();
         words[1] = self.from_environment;
-        for (word, variable) in words[2..].iter_mut().zip(variables()) {
+        words[2] = self.rules.len() as u64;
+        for (word, variable) in words[3..].iter_mut().zip(variables()) {
             *word = variable.word(self);
         }
         words
     }
 
-    /// The settings that another process has [encoded](Self::encode), without its
-    /// [report](Self::report). `None` if that process runs another version of circulant, or if a
+    /// The settings that another process has [encoded](Self::encode), with its
+    /// [rules](Self::encode_rules), and without its [report](Self::report). `None` if that process runs another version of circulant, or if a
     /// word is no value of its variable.
-    pub fn decode(words: &[u64; ENCODED]) -> Option<Settings> {
+    pub fn decode(words: &[u64; ENCODED], rules: &[u64]) -> Option<Settings> {
+        let rules = rules
+            .chunks(RULE_WORDS)
+            .map(|rule| CallRule::decode(rule.try_into().ok()?));
         let mut settings = Settings {
             from_environment: words[1],
+            rules: rules.collect::<Option<_>>()?,
             ..Settings::default()
         };
-        let restored = words[2..]
+        let restored = words[3..]
             .iter()
             .zip(variables())
             .all(|(word, variable)| variable.restore(*word, &mut settings));
-        (words[0] == layout() && words[1] >> VARIABLES == 0 && restored).then_some(settings)
+        let has_all = Settings::words_of_rules(words) == RULE_WORDS * settings.rules.len();
+        let is_own = words[0] == layout() && words[1] >> VARIABLES == 0;
+        (is_own && has_all && restored).then_some(settings)
+    }
+
+    /// The rules, for the other ranks.
+    pub fn encode_rules(&self) -> Vec<u64> {
+        self.rules.iter().flat_map(CallRule::encode).collect()
+    }
+
+    /// How many words the rules of the process have that has [encoded](Self::encode) `words`.
+    pub fn words_of_rules(words: &[u64; ENCODED]) -> usize {
+        let most = (Operation::OF_MPI * RULES_MAX) as u64;
+        let is_own = words[0] == layout();
+        if is_own {
+            RULE_WORDS * words[2].min(most) as usize
+        } else {
+            0
+        }
     }
 
     /// Every value in force. A variable without a value, because a more general one applies, is

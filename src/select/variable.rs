@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::Settings;
+use super::rules::{self, CallRule};
+use super::{Mode, Operation, Settings};
 
 /// One environment variable.
 pub(super) struct Variable {
@@ -30,6 +31,8 @@ enum Place {
         get: fn(&Settings) -> &Option<String>,
         set: fn(&mut Settings, String),
     },
+    /// Among the rules, which the ranks agree on by themselves.
+    Rules { operation: Operation },
 }
 
 impl Variable {
@@ -67,30 +70,50 @@ impl Variable {
         }
     }
 
+    /// A variable with the rules of an operation.
+    pub const fn rules(name: &'static str, operation: Operation, meaning: &'static str) -> Self {
+        Variable {
+            name,
+            accepts: Accepts::Rules,
+            meaning,
+            yields_to: None,
+            place: Place::Rules { operation },
+        }
+    }
+
     /// The same variable, without effect if the variable `stronger` is set.
     pub const fn yielding_to(mut self, stronger: &'static str) -> Self {
         self.yields_to = Some(stronger);
         self
     }
 
-    /// The word of this variable in `settings`. It is 0 for the variable that is not agreed on.
+    /// The word of this variable in `settings`. It is 0 for one that is not agreed on by a word.
     pub fn word(&self, settings: &Settings) -> u64 {
         match self.place {
             Place::Agreed { get, .. } => get(settings),
-            Place::Own { .. } => 0,
+            Place::Own { .. } | Place::Rules { .. } => 0,
         }
     }
 
-    /// Reads `text` into `settings`. Returns false, and changes nothing, if it is not accepted.
-    pub fn read(&self, text: &str, settings: &mut Settings) -> bool {
+    /// Reads `text` into `settings`.
+    ///
+    /// # Errors
+    /// What is accepted, if that is not. Nothing is changed then.
+    pub fn read(&self, text: &str, settings: &mut Settings) -> Result<(), String> {
         match self.place {
-            Place::Agreed { set, .. } => match self.accepts.parse(text) {
-                Some(word) => set(settings, word),
-                None => return false,
-            },
+            Place::Agreed { set, .. } => {
+                let word = self.accepts.parse(text);
+                let accepted = || format!("accepted is {}", self.accepts);
+                set(settings, word.ok_or_else(accepted)?);
+            }
             Place::Own { set, .. } => set(settings, text.to_owned()),
+            Place::Rules { operation } => {
+                let rules = rules::read(operation, text);
+                let rules = rules.map_err(|misread| misread.to_string())?;
+                settings.rules.extend(rules);
+            }
         }
-        true
+        Ok(())
     }
 
     /// Stores a word from another process. Returns false if it is no value of this variable.
@@ -110,6 +133,18 @@ impl Variable {
         match self.place {
             Place::Agreed { get, .. } => self.accepts.show(get(settings)),
             Place::Own { get, .. } => get(settings).clone(),
+            Place::Rules { operation } => {
+                let rules: Vec<_> = settings
+                    .rules_of(operation)
+                    .map(CallRule::to_string)
+                    .collect();
+                let auto = || CallRule::plain(operation, Mode::Auto).to_string();
+                Some(if rules.is_empty() {
+                    auto()
+                } else {
+                    rules.join(";")
+                })
+            }
         }
     }
 }
@@ -126,6 +161,8 @@ pub(super) enum Accepts {
     Size(RangeInclusive<u64>),
     /// A decimal number within bounds. The word is its bits.
     Decimal(RangeInclusive<f64>),
+    /// [Rules](rules).
+    Rules,
     /// `stderr` or the name of a file.
     Destination,
     /// The name of a file.
@@ -140,7 +177,7 @@ impl Accepts {
             Accepts::Number(_) => text.parse().ok()?,
             Accepts::Size(_) => parse_size(text)?,
             Accepts::Decimal(_) => text.parse::<f64>().ok()?.to_bits(),
-            Accepts::Destination | Accepts::File => return None,
+            Accepts::Rules | Accepts::Destination | Accepts::File => return None,
         };
         self.admits(word).then_some(word)
     }
@@ -150,7 +187,7 @@ impl Accepts {
             Accepts::OneOf(names) => word < names.len() as u64,
             Accepts::Number(bounds) | Accepts::Size(bounds) => bounds.contains(&word),
             Accepts::Decimal(bounds) => bounds.contains(&f64::from_bits(word)),
-            Accepts::Destination | Accepts::File => false,
+            Accepts::Rules | Accepts::Destination | Accepts::File => false,
         }
     }
 
@@ -159,7 +196,8 @@ impl Accepts {
             Accepts::OneOf(names) => names[word as usize].to_owned(),
             Accepts::Size(_) => show_size(word),
             Accepts::Decimal(_) => f64::from_bits(word).to_string(),
-            Accepts::Number(_) | Accepts::Destination | Accepts::File => word.to_string(),
+            Accepts::Number(_) => word.to_string(),
+            Accepts::Rules | Accepts::Destination | Accepts::File => String::new(),
         })
     }
 }
@@ -182,6 +220,7 @@ impl fmt::Display for Accepts {
                 let (least, most) = (bounds.start(), bounds.end());
                 write!(f, "a decimal number from {least} to {most}")
             }
+            Accepts::Rules => f.write_str("auto, native or circulant, or rules"),
             Accepts::Destination => f.write_str("stderr or a file name"),
             Accepts::File => f.write_str("a file name"),
         }
@@ -192,7 +231,7 @@ impl fmt::Display for Accepts {
 const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
 
 /// A number of bytes, with an optional suffix. `None` if it is no number or does not fit.
-fn parse_size(text: &str) -> Option<u64> {
+pub(super) fn parse_size(text: &str) -> Option<u64> {
     let unit = UNITS
         .iter()
         .find(|(suffix, _)| text.ends_with([*suffix, suffix.to_ascii_lowercase()]));
@@ -204,7 +243,7 @@ fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// A number of bytes, with the largest suffix that needs no fraction.
-fn show_size(bytes: u64) -> String {
+pub(super) fn show_size(bytes: u64) -> String {
     let whole = |shift: &u32| bytes != 0 && bytes.trailing_zeros() >= *shift;
     match UNITS.iter().find(|(_, shift)| whole(shift)) {
         Some((suffix, shift)) => format!("{}{suffix}", bytes >> shift),

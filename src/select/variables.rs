@@ -10,7 +10,7 @@ use strum::{VariantArray, VariantNames};
 use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::settings::CHUNKS_MAX;
 use super::variable::{Accepts, Variable};
-use super::{BcastOrder, Merging, Mode, Operation, Pacing, Select, Settings, Successive};
+use super::{BcastOrder, Merging, Operation, Pacing, Select, Settings, Successive};
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -358,31 +358,29 @@ static OF_PIPELINED: [[Variable; PIPELINED_ROWS]; Operation::PIPELINED] = [
     ]),
 ];
 
-/// The row of each operation of MPI that is not pipelined: its mode.
+/// The row of each operation of MPI that is not pipelined: its rules.
 static OF_OTHERS: [Variable; OTHERS] = [
-    mode_of::<{ Operation::Allreduce as usize }>("CIRCULANT_ALLREDUCE"),
-    mode_of::<{ Operation::Alltoall as usize }>("CIRCULANT_ALLTOALL"),
-    mode_of::<{ Operation::Gather as usize }>("CIRCULANT_GATHER"),
-    mode_of::<{ Operation::Scatter as usize }>("CIRCULANT_SCATTER"),
+    rules_of("CIRCULANT_ALLREDUCE", Operation::Allreduce),
+    rules_of("CIRCULANT_ALLTOALL", Operation::Alltoall),
+    rules_of("CIRCULANT_GATHER", Operation::Gather),
+    rules_of("CIRCULANT_SCATTER", Operation::Scatter),
 ];
 
-const fn mode_of<const OPERATION: usize>(name: &'static str) -> Variable {
-    Variable::agreed(
+const fn rules_of(name: &'static str, operation: Operation) -> Variable {
+    Variable::rules(
         name,
-        Accepts::OneOf(Mode::VARIANTS),
+        operation,
         "who runs the operation; native: the MPI library; circulant: circulant, except for small \
-        calls; auto: circulant, if a gain is predicted",
-        |s| s.operations[OPERATION].mode as u64,
-        |s, word| s.operations[OPERATION].mode = Mode::from_repr(word).unwrap_or_default(),
+        calls; auto: the fastest, as far as measured or predicted; or rules by size",
     )
 }
 
-/// The rows of one pipelined operation: its mode, block count, block size and factor.
+/// The rows of one pipelined operation: its rules, block count, block size and factor.
 const fn of_operation<const OPERATION: usize>(
-    [mode, blocks, block_size, factor]: [&'static str; PIPELINED_ROWS],
+    [rules, blocks, block_size, factor]: [&'static str; PIPELINED_ROWS],
 ) -> [Variable; PIPELINED_ROWS] {
     [
-        mode_of::<OPERATION>(mode),
+        rules_of(rules, Operation::VARIANTS[OPERATION]),
         Variable::agreed(
             blocks,
             BLOCKS,

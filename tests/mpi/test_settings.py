@@ -32,11 +32,12 @@ def sequence(mpi, report):
         ("F", "fast", "decimal number"),
         ("WINDOW", "-3", "from 1 to"),
         ("BCAST", "quick", "auto, native or circulant"),
-        ("REDUCE_SCATTER_BLOCK", "1", "auto, native or circulant"),
+        ("REDUCE_SCATTER_BLOCK", "1", "auto, native, circulant, doubling or ordered"),
         ("PACING", "slow", "auto, synchronous or eager"),
         ("SKIPS", "doubling", "halving, power2, sqrt or linear"),
         ("CENSUS_MAX", "much", "K, M or G"),
-        ("ALLREDUCE", "fast", "auto, native or circulant"),
+        ("ALLREDUCE", "fast", "auto, native, circulant, doubling, ordered or census"),
+        ("BCAST", "native:0-32K;circulant,blocks=0", "at character 31: accepted is a number"),
         ("TRACE", "yes", "0 or 1"),
     ],
 )
@@ -200,3 +201,22 @@ def test_settings_that_differ_between_ranks(sequence, mpi):
     assert run.all_outcomes() == {operation: {"circulant": 1} for operation in OPERATIONS}
     assert {row["blocks"] for row in run.rows()} == {7, 1}
     assert run.stderr == "", run.describe()
+
+
+def test_rules_decide_on_all_ranks(sequence, mpi):
+    """Rank 0's rules count, by the bytes of a call and the processes of a node; the others have others or none."""
+    differ = (
+        "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; "
+        "case $rank in "
+        "0) export CIRCULANT_BCAST='native:0-32K;circulant,blocks=17:32K-50000;native' "
+        "CIRCULANT_ALLREDUCE='native@ppn=3-inf;doubling@ppn=2';; "
+        "1) export CIRCULANT_BCAST=native;; "
+        "2) export CIRCULANT_ALLREDUCE='circulant:0-inf;native';; "
+        'esac; exec "$0" "$@"'
+    )
+    calls = ["bcast:1000", "bcast:40000", "bcast:50000", "allreduce:1000", "allreduce:40000"]
+    run = sequence({"NODE_SIZE": 2}, *calls, processes=5, wrapper=["sh", "-c", differ])
+    assert run.outcomes("bcast") == {"circulant": 1, "chosen": 2}
+    assert run.outcomes("allreduce") == {"circulant": 1, "small": 1}
+    (blocks,) = [row["blocks"] for row in run.rows() if row["operation"] == "bcast" and "reason" not in row]
+    assert blocks == 17
