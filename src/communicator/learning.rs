@@ -272,8 +272,7 @@ impl Ground {
         let longest = seconds(all.iter().map(|[taken, _]| *taken).max());
         let telling = seconds(all.iter().map(|[_, telling]| *telling).min());
         if telling > 0.0 {
-            // Waiting for all takes as long.
-            clock.overhead = 2.0 * telling;
+            clock.overhead = select::measured_overhead(telling);
         }
         *self.clock.lock() = clock;
         Ok((longest, clock.overhead))

@@ -34,7 +34,9 @@ pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, read_profile, write_profile};
-pub use learned::{Learned, NATIVE, Turn, are_nodes_affordable, is_network_affordable, overhead};
+pub use learned::{
+    Learned, NATIVE, Turn, are_nodes_affordable, is_network_affordable, measured_overhead, overhead,
+};
 pub use rules::{CallRule, Mode};
 pub use settings::{
     BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, OperationSettings, Origin,
