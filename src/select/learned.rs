@@ -229,14 +229,25 @@ impl Learned {
         }
     }
 
-    /// The candidate with the fewest samples, if one has too few.
+    /// The candidate with the fewest samples, if one has too few: of those the MPI library, or the one
+    /// that is predicted to be the fastest.
     fn wanting(&self) -> Option<usize> {
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(index, candidate)| !candidate.is_out && self.is_compared(*index));
         let wanting = left.filter(|(_, candidate)| candidate.samples.len() < SAMPLES);
-        let native_first =
-            |(index, candidate): &(usize, &Candidate)| (candidate.samples.len(), *index);
-        wanting.min_by_key(native_first).map(|(index, _)| index)
+        let order = |(index, candidate): &(usize, &Candidate)| {
+            let seconds = if *index == NATIVE {
+                0.0
+            } else {
+                candidate.predicted
+            };
+            (candidate.samples.len(), seconds)
+        };
+        let first = wanting.min_by(|a, b| {
+            let ((fewest, soonest), (few, soon)) = (order(a), order(b));
+            fewest.cmp(&few).then(soonest.total_cmp(&soon))
+        });
+        first.map(|(index, _)| index)
     }
 
     /// Whether a candidate takes part: all do, until there is a choice; then it and its rival.
@@ -476,7 +487,15 @@ mod tests {
         fn the_fastest_is_found(mut machine in machines(0.04, u64::MAX)) {
             let mut learned = Learned::new(&machine.predicted);
             let best = tried(&machine);
-            let (_, last) = machine.run(&mut learned, 2000);
+            // Candidates that are far slower than predicted are paid off in many calls.
+            let mut last = NATIVE;
+            for _ in 0..200 {
+                let is_settled = learned.choice.is_some();
+                last = machine.run(&mut learned, 1000).1;
+                if is_settled {
+                    break;
+                }
+            }
             prop_assert!(machine.times[last] <= 1.06 * best, "{last} {machine:?}");
         }
 
