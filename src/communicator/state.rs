@@ -220,10 +220,9 @@ impl State {
             return select::choose(&facts, &self.settings).map_err(Stop::Native);
         }
         let index = facts.operation as usize;
-        if let Some((latest, choice)) = self.choices.lock()[index] {
-            if latest == facts {
-                return choice.map_err(Stop::Native);
-            }
+        let latest = self.choices.lock().get(index).copied().flatten();
+        if let Some((_, choice)) = latest.filter(|(latest, _)| *latest == facts) {
+            return choice.map_err(Stop::Native);
         }
         let chosen = self.choose_on_nodes(facts);
         let choice = match chosen {
@@ -231,7 +230,9 @@ impl State {
             Err(Stop::Native(reason)) => Err(reason),
             Err(stop) => return Err(stop),
         };
-        self.choices.lock()[index] = Some((facts, choice));
+        if let Some(latest) = self.choices.lock().get_mut(index) {
+            *latest = Some((facts, choice));
+        }
         chosen
     }
 

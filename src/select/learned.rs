@@ -57,7 +57,8 @@ pub fn is_network_affordable(processes: usize, nodes: usize, spent: Cost, now: C
         1 => (Network::SHARED, ON_ONE_NODE),
         _ => (Network::SHIPPED, BETWEEN_NODES),
     };
-    let rounds = 8.0 * f64::from(phases(processes)) + 9.0;
+    // Two of q rounds to make the communicator, one before the messages and one after them.
+    let rounds = 4.0 * f64::from(phases(processes)) + 9.0;
     let seconds = made + network.seconds(rounds, 4.0 * 32768.0);
     seconds <= BUDGET * spent.on(network) + advance * now.on(network)
 }
