@@ -10,7 +10,7 @@
 //!
 //! Before the first trial the processes take over what rank 0 has [learned](super::known) on other
 //! communicators or reads in a profile, or [measure](super::network) their network. That waits until
-//! it is predicted to cost no more than trials may. Until then the cost model chooses.
+//! it is predicted to cost little beside the calls so far. Until then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
 //! a lesson from a profile; else the cost model chooses.
@@ -21,6 +21,7 @@ use std::time::Instant;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::network::nanoseconds;
 use super::service::Service;
 use super::{State, Stop, known, network, process};
 use crate::mpi::Error;
@@ -277,10 +278,6 @@ impl Ground {
         *self.clock.lock() = clock;
         Ok((longest, clock.overhead))
     }
-}
-
-fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What is known of the calls of a kind at the first of them. Its predictions are remembered for

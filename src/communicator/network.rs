@@ -8,13 +8,7 @@ use std::time::Instant;
 
 use super::Service;
 use crate::mpi::Error;
-use crate::select::Network;
-
-/// Bytes of a small message and of a large one, which MPI libraries still send eagerly; and how often
-/// each is sent, after a first time that opens connections. The median counts: a port may let some
-/// bytes pass faster after a pause.
-const SMALL: (usize, usize) = (8, 4);
-const LARGE: (usize, usize) = (32 << 10, 3);
+use crate::select::{LARGE, Network, SMALL};
 
 /// Measures it: the same on all processes. Collective.
 ///
@@ -31,7 +25,8 @@ pub(super) fn measure(service: &Service) -> Result<Network, Error> {
     Ok(Network::measured((SMALL.0, short), (LARGE.0, long)))
 }
 
-/// Nanoseconds that a message of so many bytes takes, sent so often.
+/// Nanoseconds that a message of so many bytes takes, sent so often. The median counts: a port may let
+/// some bytes pass faster after a pause.
 fn median_of(service: &Service, (bytes, repetitions): (usize, usize)) -> Result<u64, Error> {
     let (communicator, team) = (service.communicator(), &service.team);
     let (p, rank) = (team.size(), team.place());
@@ -43,8 +38,12 @@ fn median_of(service: &Service, (bytes, repetitions): (usize, usize)) -> Result<
     for _ in 0..repetitions {
         let start = Instant::now();
         communicator.exchange(&sent, to, &mut received, from)?;
-        times.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        times.push(nanoseconds(start));
     }
     times.sort_unstable();
     Ok(times.get(repetitions / 2).copied().unwrap_or(0))
+}
+
+pub(super) fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -33,8 +33,6 @@ pub struct State {
     settings: Settings,
     /// By operation: smaller problems are native, whatever else is known of them.
     native_below: [u64; Operation::OF_MPI],
-    /// By operation: whether a rule asks for the nodes.
-    asks_for_nodes: [bool; Operation::OF_MPI],
     /// Which rank is on which node, once it was asked for.
     nodes: OnceCell<Nodes>,
     /// Taken out during a call, so that no lock is held while MPI runs.
@@ -88,8 +86,6 @@ impl State {
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
-        let asks_for_nodes =
-            std::array::from_fn(|index| settings.asks_for_nodes(Operation::VARIANTS[index]));
         let learning = Learning::new(&settings, remote.is_some() || is_foreign);
         Some(State {
             learning,
@@ -101,7 +97,6 @@ impl State {
             observes: job::process().observes,
             settings,
             native_below,
-            asks_for_nodes,
             nodes: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
             choices: Mutex::new([None; Operation::OF_MPI]),
@@ -194,8 +189,7 @@ impl State {
     /// # Errors
     /// Native, if it is not.
     pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
-        let asks_for_nodes = self.asks_for_nodes[facts.operation as usize];
-        if asks_for_nodes && self.remote.is_none() {
+        if self.remote.is_none() && self.settings.asks_for_nodes(facts.operation) {
             facts.nodes = self.nodes()?.count();
         }
         if let Some(learning) = &self.learning {
@@ -237,7 +231,7 @@ impl State {
     }
 
     fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        if self.asks_for_nodes[facts.operation as usize] {
+        if self.settings.asks_for_nodes(facts.operation) {
             return select::choose(&facts, &self.settings).map_err(Stop::Native);
         }
         let choose = |nodes| {

@@ -46,6 +46,12 @@ pub fn are_nodes_affordable(processes: usize, spent: Cost, now: Cost) -> bool {
     overhead(processes, Network::SHIPPED) <= BUDGET * spent + ADVANCE * now
 }
 
+/// Bytes of a small message by which a network is measured, and how often it is sent after a first
+/// time that opens connections.
+pub const SMALL: (usize, usize) = (8, 4);
+/// The same for a large message, which MPI libraries still send eagerly.
+pub const LARGE: (usize, usize) = (32 << 10, 3);
+
 /// Whether a private communicator may be made before a call, and the network measured. What that
 /// takes is predicted for shared memory or for TCP, as the calls are. Between nodes there is more
 /// to gain.
@@ -58,8 +64,10 @@ pub fn is_network_affordable(processes: usize, nodes: usize, spent: Cost, now: C
         _ => (Network::SHIPPED, BETWEEN_NODES),
     };
     // Two of q rounds to make the communicator, one before the messages and one after them.
-    let rounds = 4.0 * f64::from(phases(processes)) + 9.0;
-    let seconds = made + network.seconds(rounds, 4.0 * 32768.0);
+    let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
+    let [(few, short), (many, long)] = messages;
+    let rounds = 4.0 * f64::from(phases(processes)) + (short + long) as f64;
+    let seconds = made + network.seconds(rounds, (few + many) as f64);
     seconds <= BUDGET * spent.on(network) + advance * now.on(network)
 }
 

@@ -35,7 +35,8 @@ pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, read_profile, write_profile};
 pub use learned::{
-    Learned, NATIVE, Turn, are_nodes_affordable, is_network_affordable, measured_overhead, overhead,
+    LARGE, Learned, NATIVE, SMALL, Turn, are_nodes_affordable, is_network_affordable,
+    measured_overhead, overhead,
 };
 pub use rules::{CallRule, Mode};
 pub use settings::{

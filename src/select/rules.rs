@@ -102,14 +102,13 @@ impl CallRule {
         }
     }
 
-    /// Whether it is for calls of these facts.
+    /// Whether it is for a call of its operation with these facts.
     pub fn covers(&self, facts: &Facts) -> bool {
         let is_within = |[least, most]: [u64; 2], count: usize| {
             (least..=most).contains(&u64::try_from(count).unwrap_or(u64::MAX))
         };
         let [from, below] = self.bytes;
-        self.operation == facts.operation
-            && (!self.names_bytes() || facts.bytes >= from && facts.bytes < below)
+        (!self.names_bytes() || facts.bytes >= from && facts.bytes < below)
             && is_within(self.processes, facts.processes)
             && (!self.asks_for_nodes() || is_within(self.per_node, facts.processes_per_node()))
     }

@@ -366,8 +366,8 @@ impl Settings {
     }
 
     /// The settings that another process has [encoded](Self::encode), with its
-    /// [rules](Self::encode_rules), and without its [report](Self::report). `None` if that process runs another version of circulant, or if a
-    /// word is no value of its variable.
+    /// [rules](Self::encode_rules), and without its [report](Self::report). `None` if that process
+    /// runs another version of circulant, or if a word is no value of its variable.
     pub fn decode(words: &[u64; ENCODED], rules: &[u64]) -> Option<Settings> {
         let rules = rules
             .chunks(RULE_WORDS)
