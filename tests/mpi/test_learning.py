@@ -65,6 +65,7 @@ def test_threads_learn(learning):
     assert learned_of(run)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("select", ["learn", "model", "native", "trial"])
 def test_results_are_reproducible(learning, select):
     """When processes come to a call does not change the last bit of a sum of floating-point numbers."""
@@ -166,6 +167,7 @@ def test_observed_calls_stay_native(learning):
     assert rows[0]["circulant_seconds_a_call"] > 0
 
 
+@pytest.mark.any_mpi
 def test_trials_of_observed_calls(learning):
     run = learning({"SELECT": "trial"}, calls=30)
     outcomes = run.outcomes("bcast")
