@@ -24,11 +24,13 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 # Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
 # and static library are made by one compilation, without an rlib, which would switch LTO off. By its
 # name the dynamic linker knows a library that is preloaded from one that a program is linked with.
+# circulant-tune is the MPI program that `circulant tune` starts.
 library:
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
 	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -o $(build)/circulant-tune src/tune.c
 
 # The command-line program needs no MPI, so all MPIs share one.
 cli:
@@ -48,7 +50,7 @@ collectives:
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
 install:
-	@for built in libcirculant.so libcirculant.a circulant; do \
+	@for built in libcirculant.so libcirculant.a circulant-tune circulant; do \
 	    if [ ! -e $(build)/$$built ] || [ -n "$$(find $(sources) -newer $(build)/$$built)" ]; then \
 	        exec $(MAKE) all MPICC="$(MPICC)"; \
 	    fi; \
@@ -60,7 +62,7 @@ install:
 	install -m 644 include/circulant.h $(DESTDIR)$(PREFIX)/include/
 	install -m 644 docs/man/circulant.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 docs/man/circulant.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
+	install -m 755 $(build)/libcirculant.so $(build)/circulant-tune $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
 	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' -e 's|@STATIC_LIBS@|$(static_libs)|' \

@@ -8,12 +8,13 @@ pub use crate::extensions::successive::{
     circulant_step, circulant_successive_bcast, circulant_successive_owner,
 };
 
-use std::ffi::{CStr, c_char, c_ulonglong};
+use std::ffi::{CStr, c_char, c_int, c_ulonglong};
 
 use strum::VariantArray;
 
+use crate::communicator::choice;
 use crate::report::{Outcome, calls};
-use crate::select::Operation;
+use crate::select::{Kind, Operation};
 
 /// The version of circulant, such as "0.1.0". A static string.
 #[unsafe(no_mangle)]
@@ -30,12 +31,49 @@ pub extern "C" fn circulant_version() -> *const c_char {
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
-    if operation.is_null() {
-        return 0;
+    // SAFETY: by this function's contract.
+    let found = unsafe { named(operation) };
+    found.map_or(0, |operation| calls(operation, Outcome::Circulant))
+}
+
+/// Who runs an operation's calls of so many bytes on communicators of so many processes, once this
+/// process has measured it: 0, the MPI library; 1 to 4, circulant with one block, with n, n/2 or
+/// 2n blocks. -1 while that is not known. `irregularity` is the largest part over
+/// the mean: 1, unless a process has more than the others. `is_exact`: whether the result is the
+/// same whatever the order of combination. Operations are named as for circulant_calls.
+///
+/// # Safety
+/// `operation` is null or points to a string that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn circulant_choice(
+    operation: *const c_char,
+    bytes: c_ulonglong,
+    irregularity: c_ulonglong,
+    is_exact: c_int,
+    processes: c_int,
+) -> c_int {
+    // SAFETY: by this function's contract.
+    let operation = unsafe { named(operation) };
+    let [size, irregularity] = [bytes, irregularity].map(|number| number.max(1).ilog2());
+    let is_such = |kind: &Kind| {
+        Some(kind.operation) == operation
+            && (kind.size, kind.irregularity) == (size, irregularity)
+            && kind.is_exact() == (is_exact != 0)
+    };
+    let found = choice(is_such, usize::try_from(processes).unwrap_or(0));
+    found.map_or(-1, |candidate| c_int::try_from(candidate).unwrap_or(-1))
+}
+
+/// The operation of this name, if there is one.
+///
+/// # Safety
+/// `name` is null or points to a string that ends in NUL.
+unsafe fn named(name: *const c_char) -> Option<Operation> {
+    if name.is_null() {
+        return None;
     }
     // SAFETY: by this function's contract.
-    let name = unsafe { CStr::from_ptr(operation) };
-    let mut all = Operation::VARIANTS.iter();
-    let found = all.find(|known| known.name().as_bytes() == name.to_bytes());
-    found.map_or(0, |&operation| calls(operation, Outcome::Circulant))
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let mut all = Operation::VARIANTS.iter().copied();
+    all.find(|known| known.name().as_bytes() == name)
 }

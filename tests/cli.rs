@@ -170,7 +170,7 @@ const REPORT: &str = r#"{
     "learned": [
         {"operation": "bcast", "bytes": 1048576, "irregularity": 1, "is_exact": true,
          "processes": 16, "nodes": 4, "run": "n/2", "is_measured": true, "native_seconds": 0.125,
-         "circulant_seconds": 0.05}
+         "circulant_seconds": 0.05, "tried": {"native": 0.125, "n": 0.06, "n/2": 0.05}}
     ]
 }"#;
 
@@ -213,7 +213,16 @@ fn a_report_is_shown_and_drawn() {
     ];
     assert_eq!(sizes[2], expected);
     let expected = [
-        "bcast", "1048576", "1", "16", "4", "n/2", "125.000", "50.000",
+        "bcast",
+        "1048576",
+        "1",
+        "any",
+        "16",
+        "4",
+        "n/2",
+        "125.000",
+        "50.000",
+        "n 60.000, n/2 50.000, native 125.000",
     ];
     assert_eq!(learned[1], expected);
     assert!(out.contains("saved 0.750 s, and could save 0.900 s more"));

@@ -32,6 +32,8 @@ mod timing;
 mod trace;
 #[path = "circulant/transcription.rs"]
 mod transcription;
+#[path = "circulant/tune.rs"]
+mod tune;
 #[path = "circulant/verify.rs"]
 mod verify;
 
@@ -49,6 +51,9 @@ enum Command {
     Run(run::Arguments),
     /// Show what a run did and learned, from its report in JSON
     Report(report::Arguments),
+    /// Measure who runs the calls of each operation fastest here, for a profile: mpirun -n 16
+    /// circulant tune
+    Tune(tune::Arguments),
     /// Show the installed builds of the library and the settings in force
     Info(info::Arguments),
     /// Print receive and send schedules, as the paper's tables do, or time their computation
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::job;
 use crate::message::say;
 use crate::mpi::{self, Communicator, Error};
-use crate::select::{Known, Lesson, Select, read_profile, write_profile};
+use crate::select::{Kind, Known, Lesson, Select, read_profile, write_profile};
 
 /// What was learned here.
 static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
@@ -98,6 +98,15 @@ pub(super) fn learn(processes: usize, nodes: usize, lesson: Lesson) {
     }
 }
 
+/// The candidate that runs such calls on communicators of so many processes, if that was measured.
+pub fn choice(is_such: impl Fn(&Kind) -> bool, processes: usize) -> Option<usize> {
+    let all = LEARNED.lock();
+    let known = all.iter().filter(|known| known.processes == processes);
+    let mut lessons = known.flat_map(|known| &known.lessons);
+    let lesson = lessons.find(|lesson| lesson.is_measured && is_such(&lesson.kind));
+    lesson.map(|lesson| lesson.candidate)
+}
+
 /// All of it, for the report.
 pub(super) fn all() -> Vec<Known> {
     LEARNED.lock().clone()
@@ -119,7 +128,7 @@ fn merge(file: &Path) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error.to_string()),
     };
-    let has_inexact = job::settings().select == Select::Adaptive;
+    let has_inexact = matches!(job::settings().select, Select::Adaptive | Select::Tune);
     for mut learned in all() {
         learned.keep_measured(has_inexact);
         let is_same = |other: &&mut Known| other.is_of(learned.processes, learned.nodes);

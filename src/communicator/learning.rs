@@ -8,9 +8,10 @@
 //! The processes agree by themselves. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know is in no decision but by the times.
 //!
-//! Before the first trial the processes take over what rank 0 has [learned](super::known) on other
-//! communicators or reads in a profile, or [measure](super::network) their network. That waits until
-//! it is predicted to cost little beside the calls so far. Until then the cost model chooses.
+//! At the first call the processes take over what rank 0 reads in a profile. Before the first trial
+//! they take over what it has [learned](super::known) on other communicators, or
+//! [measure](super::network) their network. That waits until it is predicted to cost little beside the
+//! calls so far. Until then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
 //! a lesson from a profile; else the cost model chooses.
@@ -34,6 +35,8 @@ use crate::select::{
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
     has_profile: bool,
+    /// Whether rank 0 was asked what its profile says.
+    has_asked: AtomicBool,
     /// Predicted cost of the calls so far that may be learned of.
     spent: Mutex<Cost>,
     ground: OnceCell<Ground>,
@@ -81,6 +84,7 @@ impl Learning {
         }
         learns.then(|| Learning {
             has_profile,
+            has_asked: AtomicBool::new(false),
             spent: Mutex::new(Cost::default()),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
@@ -145,14 +149,33 @@ impl Learning {
         if let Some(ground) = self.ground.get() {
             return Ok(Some(ground));
         }
+        if self.has_profile && !self.has_asked.swap(true, Ordering::Relaxed) {
+            let (processes, nodes) = (state.size(), state.nodes()?.count());
+            if let Some(known) = known::share(state.communicator(), processes, nodes)? {
+                return Ok(Some(self.begin_with(known)));
+            }
+        }
         if !self.is_worth_finding(state, facts)? {
             return Ok(None);
         }
-        match self.find_ground(state) {
-            Ok(ground) => Ok(Some(self.ground.get_or_init(|| ground))),
+        match find_known(state) {
+            Ok(known) => Ok(Some(self.begin_with(known))),
             Err(Stop::Native(_)) => Ok(self.end_all()),
             Err(stop) => Err(stop),
         }
+    }
+
+    fn begin_with(&self, known: Known) -> &Ground {
+        known::remember(&known);
+        self.ground.get_or_init(|| Ground {
+            nodes: known.nodes,
+            network: known.network,
+            clock: Mutex::new(Clock {
+                overhead: select::overhead(known.processes, known.network),
+                telling: 0,
+            }),
+            lessons: known.lessons,
+        })
     }
 
     /// Whether the calls so far are worth a measurement. Collective at the call where it is known
@@ -164,33 +187,15 @@ impl Learning {
             *spent = spent.and(now);
             *spent
         };
+        if state.settings().select == Select::Tune {
+            return Ok(true);
+        }
         let processes = facts.processes;
         if !select::are_nodes_affordable(processes, spent, now) {
             return Ok(false);
         }
         let nodes = state.nodes()?.count();
         Ok(select::is_network_affordable(processes, nodes, spent, now))
-    }
-
-    fn find_ground(&self, state: &State) -> Result<Ground, Stop> {
-        let (processes, nodes) = (state.size(), state.nodes()?.count());
-        let known = state.serve([None, None], |service| {
-            if let Some(known) = known::share(service.communicator(), processes, nodes)? {
-                return Ok(known);
-            }
-            let network = network::measure(service)?;
-            Ok(Known::new(processes, nodes, network))
-        })?;
-        known::remember(&known);
-        Ok(Ground {
-            nodes,
-            network: known.network,
-            lessons: known.lessons,
-            clock: Mutex::new(Clock {
-                overhead: select::overhead(processes, known.network),
-                telling: 0,
-            }),
-        })
     }
 
     /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
@@ -208,8 +213,12 @@ impl Learning {
                 kinds.len() - 1
             }
         };
+        let made = match state.is_served() {
+            true => 0.0,
+            false => select::private_communicator(state.size(), ground.nodes, ground.network),
+        };
         kind.is_learned(state.settings())
-            .then(|| kinds[index].1.turn(ground.clock.lock().overhead))
+            .then(|| kinds[index].1.turn(ground.clock.lock().overhead + made))
     }
 
     /// Waits until all processes have come to the call.
@@ -247,8 +256,7 @@ impl Learning {
         match (known, times) {
             (Some((_, learned)), Some(Ok((longest, overhead)))) => {
                 learned.tell(trial.candidate, longest, overhead);
-                let ground = self.ground.get().filter(|_| learned.choice().is_some());
-                if let Some(ground) = ground {
+                if let Some(ground) = self.ground.get() {
                     known::learn(state.size(), ground.nodes, lesson(trial.kind, learned));
                 }
             }
@@ -256,6 +264,18 @@ impl Learning {
             _ => self.is_over.store(true, Ordering::Relaxed),
         }
     }
+}
+
+/// What rank 0 knows of such communicators, or else the network. Collective.
+fn find_known(state: &State) -> Result<Known, Stop> {
+    let (processes, nodes) = (state.size(), state.nodes()?.count());
+    state.serve([None, None], |service| {
+        if let Some(known) = known::share(service.communicator(), processes, nodes)? {
+            return Ok(known);
+        }
+        let network = network::measure(service)?;
+        Ok(Known::new(processes, nodes, network))
+    })
 }
 
 impl Ground {
@@ -290,7 +310,10 @@ fn first_of(
     lesson: Option<&Lesson>,
 ) -> Learned {
     let predicted = select::predicted(facts, state.settings(), ground.network);
-    let mut learned = Learned::new(&predicted);
+    let mut learned = match state.settings().select {
+        Select::Tune => Learned::to_tune(&predicted),
+        _ => Learned::new(&predicted),
+    };
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),
         None => known::learn(state.size(), ground.nodes, self::lesson(kind, &learned)),
@@ -302,10 +325,16 @@ fn first_of(
 fn lesson(kind: Kind, learned: &Learned) -> Lesson {
     let candidate = learned.choice();
     let nanoseconds = |seconds: f64| (1e9 * seconds) as u64;
+    let mut tried = [0; _];
+    tried
+        .iter_mut()
+        .zip(learned.tried())
+        .for_each(|(tried, seconds)| *tried = nanoseconds(seconds));
     Lesson {
         kind,
         candidate: candidate.unwrap_or(NATIVE),
         times: learned.times().map(nanoseconds),
+        tried,
         is_measured: candidate.is_some(),
     }
 }

@@ -27,6 +27,7 @@ mod service;
 mod state;
 
 pub use job::process;
+pub use known::choice;
 pub use lookup::{hook_end, mark_duplicated, while_freed, with_state};
 pub use service::Service;
 pub use state::State;

@@ -104,6 +104,11 @@ impl State {
         })
     }
 
+    /// The program's communicator.
+    pub(super) fn communicator(&self) -> Communicator {
+        self.communicator
+    }
+
     /// This process's rank.
     pub fn rank(&self) -> usize {
         self.rank
@@ -276,6 +281,11 @@ impl State {
             }
             None => Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?)),
         }
+    }
+
+    /// Whether its service was made.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(*self.service.lock(), Slot::Ready(_))
     }
 
     /// Runs `call` with this communicator's service, which is made if need be (collective). `data`

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use strum::VariantArray;
 
 use super::{Outcome, Work};
-use crate::select::{Kind, Known, Lesson, Operation};
+use crate::select::{CANDIDATES, Kind, Known, Lesson, Operation};
 
 /// Size classes: by log2 of the bytes.
 const CLASSES: usize = 64;
@@ -195,7 +195,17 @@ pub(super) fn lesson(known: &Known, lesson: &Lesson) -> Value {
         "is_measured": lesson.is_measured,
         "native_seconds": native as f64 / 1e9,
         "circulant_seconds": ours as f64 / 1e9,
+        "tried": tried(lesson),
     })
+}
+
+/// The seconds of each candidate that was tried, by its name.
+fn tried(lesson: &Lesson) -> Value {
+    let all = CANDIDATES.iter().zip(lesson.tried);
+    let tried = all.filter(|(_, nanoseconds)| *nanoseconds > 0);
+    let seconds =
+        tried.map(|(name, nanoseconds)| (name.to_string(), json!(nanoseconds as f64 / 1e9)));
+    Value::Object(seconds.collect())
 }
 
 #[cfg(test)]
@@ -215,6 +225,7 @@ mod tests {
             kind,
             candidate: 1,
             times: [8_000_000, 2_000_000],
+            tried: [0; _],
             is_measured,
         });
         known

@@ -22,7 +22,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 use strum::{VariantArray, VariantNames};
 
-use super::{CANDIDATES, Kind, Network, Operation, Order};
+use super::{CANDIDATES, Kind, Network, Operation, Order, PLACES};
 
 /// What is known of communicators of as many processes on as many nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,8 @@ pub struct Lesson {
     pub candidate: usize,
     /// Nanoseconds of a call by the MPI library, and by the fastest of ours. 0: not known.
     pub times: [u64; 2],
+    /// Nanoseconds of a call by each candidate that was tried here. 0: it was not.
+    pub tried: [u64; PLACES],
     /// Whether they were measured. Else the cost model predicts them.
     pub is_measured: bool,
 }
@@ -123,6 +125,7 @@ impl Known {
                 kind: Kind::decode(kind)?,
                 candidate: usize::try_from(candidate).ok()?,
                 times: [native, own],
+                tried: [0; _],
                 is_measured: is_measured != 0,
             })
         });
@@ -167,6 +170,7 @@ struct Calls {
     #[serde(default = "any")]
     order: String,
     run: String,
+    #[serde(default)]
     seconds: [f64; 2],
 }
 
@@ -253,6 +257,7 @@ impl Calls {
             },
             candidate,
             times: self.seconds.map(|seconds| (seconds * 1e9) as u64),
+            tried: [0; _],
             is_measured: true,
         })
     }
@@ -295,7 +300,7 @@ pub fn write_profile(all: &[Known], mpi: &str) -> String {
 }
 
 fn table(lesson: &Lesson) -> String {
-    let (kind, [native, own]) = (lesson.kind, lesson.times);
+    let kind = lesson.kind;
     let irregularity = match kind.irregularity {
         0 => String::new(),
         of => format!(
@@ -307,15 +312,35 @@ fn table(lesson: &Lesson) -> String {
         "any" => String::new(),
         order => format!("order = {order:?} # in which elements may be combined\n"),
     };
+    let seconds = match lesson.times {
+        [0, 0] => "# as the nearest smaller and larger calls that were measured\n".to_owned(),
+        [native, own] => format!(
+            "seconds = [{:?}, {:?}] # of the MPI library, and of the fastest of circulant's\n",
+            native as f64 / 1e9,
+            own as f64 / 1e9,
+        ),
+    };
     format!(
         "\n[[network.calls]]\noperation = {:?}\nbytes = {}\n{irregularity}{order}run = {:?}\n\
-         seconds = [{:?}, {:?}] # of the MPI library, and of the fastest of circulant's\n",
+         {seconds}{}",
         kind.operation.name(),
         kind.bytes()[0],
         lesson.name(),
-        native as f64 / 1e9,
-        own as f64 / 1e9,
+        comparison(lesson),
     )
+}
+
+/// A comment with the times of all candidates that were tried.
+fn comparison(lesson: &Lesson) -> String {
+    let tried = CANDIDATES.iter().zip(lesson.tried);
+    let times = tried.filter(|(_, nanoseconds)| *nanoseconds > 0);
+    let times: Vec<_> = times
+        .map(|(name, nanoseconds)| format!("{name} {:?} ms", nanoseconds as f64 / 1e6))
+        .collect();
+    if times.is_empty() {
+        return String::new();
+    }
+    format!("# Measured: {}.\n", times.join(", "))
 }
 
 #[cfg(test)]
@@ -329,6 +354,7 @@ mod tests {
             kind,
             candidate,
             times: [7_000, 1 << 40],
+            tried: [0; _],
             is_measured: true,
         });
         Known {
@@ -350,10 +376,10 @@ mod tests {
     fn a_prediction_does_not_replace_a_measurement() {
         let mut known = known();
         let measured = known.lessons[0];
-        let of = |is_measured, candidate| Lesson {
-            is_measured,
-            candidate,
-            ..measured
+        let of = |is_measured, candidate| {
+            let mut lesson = measured;
+            (lesson.is_measured, lesson.candidate) = (is_measured, candidate);
+            lesson
         };
         known.learn(of(false, 0));
         assert_eq!(known.lessons[0], measured);

@@ -17,13 +17,16 @@
 //!
 //! The budget: what trials take more than the MPI library, the taking of times included, is at most
 //! 3 % of what the MPI library would have taken for all calls so far, and half of one of its calls.
-//! What is not known yet is what the cost model says, on the network that was measured.
+//! What is not known yet is what the cost model says, on the network that was measured. To tune, there
+//! is no budget, and there are more samples.
 
 use super::facts::phases;
 use super::{Cost, Network};
 
 /// Samples of each candidate that is left when the choice is made.
 const SAMPLES: usize = 3;
+/// The same, to tune.
+const SAMPLES_TO_TUNE: usize = 5;
 /// What trials may take more than the MPI library, in parts of what that would have taken.
 const BUDGET: f64 = 0.03;
 /// The same, in calls of the MPI library, from the first call on.
@@ -56,19 +59,25 @@ pub const LARGE: (usize, usize) = (32 << 10, 3);
 /// takes is predicted for shared memory or for TCP, as the calls are. Between nodes there is more
 /// to gain.
 pub fn is_network_affordable(processes: usize, nodes: usize, spent: Cost, now: Cost) -> bool {
-    /// What it takes besides messages, and how many calls of the MPI library it may take at once.
-    const ON_ONE_NODE: (f64, f64) = (300e-6, ADVANCE);
-    const BETWEEN_NODES: (f64, f64) = (100e-6, 1.5);
-    let (network, (made, advance)) = match nodes {
-        1 => (Network::SHARED, ON_ONE_NODE),
-        _ => (Network::SHIPPED, BETWEEN_NODES),
+    // How many calls of the MPI library it may take at once.
+    let (network, advance) = match nodes {
+        1 => (Network::SHARED, ADVANCE),
+        _ => (Network::SHIPPED, 1.5),
     };
-    // Two of q rounds to make the communicator, one before the messages and one after them.
+    // An operation of q rounds before the messages, and one after them.
     let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
     let [(few, short), (many, long)] = messages;
-    let rounds = 4.0 * f64::from(phases(processes)) + (short + long) as f64;
-    let seconds = made + network.seconds(rounds, (few + many) as f64);
-    seconds <= BUDGET * spent.on(network) + advance * now.on(network)
+    let rounds = 2.0 * f64::from(phases(processes)) + (short + long) as f64;
+    let made = private_communicator(processes, nodes, network);
+    made + network.seconds(rounds, (few + many) as f64)
+        <= BUDGET * spent.on(network) + advance * now.on(network)
+}
+
+/// Seconds that it takes to make a private communicator: two operations of q rounds, and what it
+/// takes besides messages.
+pub fn private_communicator(processes: usize, nodes: usize, network: Network) -> f64 {
+    let made = if nodes == 1 { 300e-6 } else { 100e-6 };
+    made + network.seconds(2.0 * f64::from(phases(processes)), 0.0)
 }
 
 /// Seconds that it takes to take the time of a call: an allreduce before it, an allgather after it.
@@ -101,6 +110,8 @@ pub enum Turn {
 #[derive(Clone, Debug)]
 pub struct Learned {
     candidates: Vec<Candidate>,
+    /// Whether trials may take what they take.
+    tunes: bool,
     /// Calls so far.
     calls: u64,
     /// Seconds that trials took more than the MPI library would have.
@@ -165,10 +176,25 @@ impl Learned {
         };
         Learned {
             candidates: predicted.iter().enumerate().map(candidate).collect(),
+            tunes: false,
             calls: 0,
             excess: 0.0,
             choice: None,
         }
+    }
+
+    /// The same, to tune.
+    pub fn to_tune(predicted: &[f64]) -> Learned {
+        Learned {
+            tunes: true,
+            ..Learned::new(predicted)
+        }
+    }
+
+    /// Seconds of a call by each candidate that was tried. 0: it was not.
+    pub fn tried(&self) -> impl Iterator<Item = f64> {
+        let candidates = self.candidates.iter();
+        candidates.map(|candidate| candidate.known().unwrap_or(0.0))
     }
 
     /// Seconds of a call by the MPI library, and by the fastest of ours: measured, or else
@@ -243,7 +269,8 @@ impl Learned {
     fn wanting(&self) -> Option<usize> {
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(index, candidate)| !candidate.is_out && self.is_compared(*index));
-        let wanting = left.filter(|(_, candidate)| candidate.samples.len() < SAMPLES);
+        let samples = if self.tunes { SAMPLES_TO_TUNE } else { SAMPLES };
+        let wanting = left.filter(|(_, candidate)| candidate.samples.len() < samples);
         let order = |(index, candidate): &(usize, &Candidate)| {
             let seconds = if *index == NATIVE {
                 0.0
@@ -281,7 +308,7 @@ impl Learned {
             false => (self.expected(candidate) - native).max(0.0),
         };
         let excess = self.excess + overhead + more;
-        excess <= (BUDGET * self.calls as f64 + ADVANCE) * native
+        self.tunes || excess <= (BUDGET * self.calls as f64 + ADVANCE) * native
     }
 
     /// What the MPI library takes, as far as is known.

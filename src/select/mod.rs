@@ -36,7 +36,7 @@ pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, read_profile, write_profile};
 pub use learned::{
     LARGE, Learned, NATIVE, SMALL, Turn, are_nodes_affordable, is_network_affordable,
-    measured_overhead, overhead,
+    measured_overhead, overhead, private_communicator,
 };
 pub use rules::{CallRule, Mode};
 pub use settings::{
@@ -287,7 +287,7 @@ impl Kind {
         match settings.select {
             Select::Model | Select::Native => false,
             Select::Learn | Select::Trial => self.is_exact(),
-            Select::Adaptive => true,
+            Select::Adaptive | Select::Tune => true,
         }
     }
 
@@ -429,8 +429,11 @@ enum Sizing {
 /// The most candidates of ours.
 const SLOTS: usize = 4;
 
+/// The most candidates, the MPI library among them.
+pub const PLACES: usize = 1 + SLOTS;
+
 /// What the candidates are called, the MPI library first: by their places.
-pub const CANDIDATES: [&str; 1 + SLOTS] = ["native", "one-block", "n", "n/2", "2n"];
+pub const CANDIDATES: [&str; PLACES] = ["native", "one-block", "n", "n/2", "2n"];
 
 /// The algorithms of a call, each at a place of its own: one that is not pipelined, and pipelines of
 /// n blocks, and of other numbers of them.

@@ -117,6 +117,8 @@ pub enum Select {
     Native,
     /// The same, but for calls by which that is measured.
     Trial,
+    /// By measurement, as soon as can be and whatever it takes.
+    Tune,
 }
 
 impl Select {

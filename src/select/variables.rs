@@ -84,7 +84,8 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 "learn: the first calls of each kind are run by all candidates in turn, and the \
                 fastest stays, where the result does not depend on the order of combination; \
                 elsewhere the cost model chooses; adaptive: they are measured everywhere; model: \
-                nowhere; native: calls are only observed; trial: the same, but some are measured",
+                nowhere; native: calls are only observed; trial: the same, but some are measured; \
+                tune: as adaptive, but at once, whatever that takes",
                 |s| s.select as u64,
                 |s, word| s.select = Select::from_repr(word).unwrap_or_default(),
             ),

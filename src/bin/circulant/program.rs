@@ -121,7 +121,7 @@ fn version_text(library: &Path) -> Result<String, libloading::Error> {
 }
 
 /// The MPI whose launcher has started this process.
-fn launcher() -> Option<Mpi> {
+pub fn launcher() -> Option<Mpi> {
     let said = |name: &str| env::var(name).ok();
     let (family, version) = if said("OMPI_COMM_WORLD_RANK").is_some() {
         // From version 5 on it says which it is.

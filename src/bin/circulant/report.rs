@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use circulant::select::{CANDIDATES, Kind, PLACES};
 use plotters::prelude::*;
 use serde::Deserialize;
 
@@ -24,7 +25,7 @@ pub struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Report {
+pub struct Report {
     mpi: String,
     processes: usize,
     rank: usize,
@@ -55,9 +56,32 @@ struct Learned {
     processes: usize,
     nodes: usize,
     run: String,
+    is_exact: bool,
     is_measured: bool,
     native_seconds: f64,
     circulant_seconds: f64,
+    /// Of each candidate that was tried.
+    tried: BTreeMap<String, f64>,
+}
+
+impl Report {
+    /// The MPI library.
+    pub fn mpi(&self) -> &str {
+        &self.mpi
+    }
+
+    /// Nanoseconds of each candidate that was tried for calls of a kind.
+    pub fn tried(&self, kind: &Kind) -> [u64; PLACES] {
+        let is_such = |row: &&Learned| {
+            row.operation == kind.operation.name()
+                && row.bytes == kind.bytes()[0]
+                && row.irregularity.max(1).ilog2() == kind.irregularity
+                && row.is_exact == kind.is_exact()
+        };
+        let row = self.learned.iter().find(is_such);
+        let seconds = |name: &str| row.and_then(|row| row.tried.get(name).copied());
+        CANDIDATES.map(|name| (seconds(name).unwrap_or(0.0) * 1e9).round() as u64)
+    }
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
@@ -91,7 +115,13 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> io::Result<Report> {
+/// Prints what was learned.
+pub fn print_learned(report: &Report) -> io::Result<()> {
+    markdown::print(&mut io::stdout().lock(), &LEARNED, &report.learned)
+}
+
+/// A report, from its file.
+pub fn read(file: &Path) -> io::Result<Report> {
     let name = file.display();
     let said = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
     let text = fs::read_to_string(file).map_err(said)?;
@@ -134,10 +164,13 @@ const SIZES: [Column<Size>; 8] = [
     ("could save, s", |size| seconds(size.could_save_seconds)),
 ];
 
-const LEARNED: [Column<Learned>; 8] = [
+const LEARNED: [Column<Learned>; 10] = [
     ("operation", |row| row.operation.clone()),
     ("bytes", |row| row.bytes.to_string()),
     ("irregularity", |row| row.irregularity.to_string()),
+    ("order", |row| {
+        if row.is_exact { "any" } else { "matters" }.to_owned()
+    }),
     ("processes", |row| row.processes.to_string()),
     ("nodes", |row| row.nodes.to_string()),
     ("run", |row| row.run.clone()),
@@ -146,11 +179,23 @@ const LEARNED: [Column<Learned>; 8] = [
         let about = if row.is_measured { "" } else { "about " };
         format!("{about}{}", milliseconds(Some(row.circulant_seconds)))
     }),
+    ("tried, ms", |row| {
+        let times = row.tried.iter();
+        let times = times.map(|(name, &seconds)| format!("{name} {}", milliseconds(Some(seconds))));
+        times.collect::<Vec<_>>().join(", ")
+    }),
 ];
 
 /// Pixels of the drawing of one operation.
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 360;
+
+/// A line of a picture: points, and how it is drawn.
+struct Line {
+    label: String,
+    style: ShapeStyle,
+    points: Vec<(f64, f64)>,
+}
 
 /// One picture for each operation: milliseconds of a call by its bytes, both on logarithmic scales.
 fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
@@ -158,16 +203,76 @@ fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
     for size in sizes {
         operations.entry(&size.operation).or_default().push(size);
     }
-    let count = u32::try_from(operations.len()).unwrap_or(1).max(1);
-    let root = SVGBackend::new(file, (WIDTH, HEIGHT * count)).into_drawing_area();
-    let areas = root.split_evenly((operations.len().max(1), 1));
-    let drawn = root.fill(&WHITE).map_err(|error| error.to_string());
-    let drawn = operations
-        .iter()
-        .zip(&areas)
-        .fold(drawn, |drawn, ((name, sizes), area)| {
-            drawn.and_then(|()| picture(area, name, sizes).map_err(|error| error.to_string()))
+    let pictures = operations.into_iter().map(|(name, sizes)| {
+        let line = |label: &str, color: &RGBColor, seconds| Line {
+            label: label.to_owned(),
+            style: ShapeStyle::from(color).stroke_width(2),
+            points: points(&sizes, seconds),
+        };
+        let native = line("native", &BLACK, |size| size.native_seconds_a_call);
+        let ours = line("circulant", &RED, |size| size.circulant_seconds_a_call);
+        (name.to_owned(), vec![native, ours])
+    });
+    draw_pictures(pictures.collect(), file)
+}
+
+/// One picture for each operation and kind of operands: milliseconds of a call by each candidate that
+/// was tried, and below them, broad, those of the one that runs the calls.
+pub fn draw_learned(report: &Report, file: &Path) -> io::Result<()> {
+    let mut pictures: BTreeMap<String, Vec<&Learned>> = BTreeMap::new();
+    for row in report.learned.iter().filter(|row| row.is_measured) {
+        let exact = if row.is_exact {
+            ""
+        } else {
+            ", floating-point numbers"
+        };
+        let irregular = match row.irregularity {
+            1 => String::new(),
+            of => format!(", largest part {of} times the mean"),
+        };
+        let name = format!("{}{irregular}{exact}", row.operation);
+        pictures.entry(name).or_default().push(row);
+    }
+    let pictures = pictures.into_iter().map(|(name, mut rows)| {
+        rows.sort_by_key(|row| row.bytes);
+        (name, candidates(&rows))
+    });
+    draw_pictures(pictures.collect(), file)
+}
+
+/// The line of the chosen, and those of all candidates.
+fn candidates(rows: &[&Learned]) -> Vec<Line> {
+    const COLORS: [RGBColor; 5] = [BLACK, RED, BLUE, GREEN, MAGENTA];
+    let line = |label: &str, style, name: &dyn Fn(&Learned) -> String| {
+        let points = rows.iter().filter_map(|row| {
+            let seconds = row.tried.get(&name(row))?;
+            Some((row.bytes as f64, seconds * 1e3))
         });
+        let (label, points) = (label.to_owned(), points.collect());
+        Line {
+            label,
+            style,
+            points,
+        }
+    };
+    let broad = ShapeStyle::from(YELLOW).stroke_width(10);
+    let chosen = line("chosen", broad, &|row| row.run.clone());
+    let each = CANDIDATES.iter().zip(COLORS).map(|(candidate, color)| {
+        let style = ShapeStyle::from(color).stroke_width(2);
+        line(candidate, style, &|_| (*candidate).to_owned())
+    });
+    std::iter::once(chosen).chain(each).collect()
+}
+
+fn draw_pictures(pictures: Vec<(String, Vec<Line>)>, file: &Path) -> io::Result<()> {
+    let count = u32::try_from(pictures.len()).unwrap_or(1).max(1);
+    let root = SVGBackend::new(file, (WIDTH, HEIGHT * count)).into_drawing_area();
+    let areas = root.split_evenly((pictures.len().max(1), 1));
+    let drawn = root.fill(&WHITE).map_err(|error| error.to_string());
+    let all = pictures.iter().zip(&areas);
+    let drawn = all.fold(drawn, |drawn, ((name, lines), area)| {
+        drawn.and_then(|()| picture(area, name, lines).map_err(|error| error.to_string()))
+    });
     let drawn = drawn.and_then(|()| root.present().map_err(|error| error.to_string()));
     drawn.map_err(|problem| io::Error::other(format!("{}: {problem}", file.display())))
 }
@@ -177,13 +282,9 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 fn picture(
     area: &Area,
     name: &str,
-    sizes: &[&Size],
+    lines: &[Line],
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let times = [
-        points(sizes, |size| size.native_seconds_a_call),
-        points(sizes, |size| size.circulant_seconds_a_call),
-    ];
-    let all = || times.iter().flatten();
+    let all = || lines.iter().flat_map(|line| &line.points);
     let (Some(x), Some(y)) = (range(all().map(|at| at.0)), range(all().map(|at| at.1))) else {
         return Ok(());
     };
@@ -198,11 +299,11 @@ fn picture(
         .x_desc("bytes")
         .y_desc("ms a call")
         .draw()?;
-    for (points, (label, color)) in times.iter().zip([("native", &BLACK), ("circulant", &RED)]) {
-        let style = ShapeStyle::from(color).stroke_width(2);
+    for line in lines.iter().filter(|line| !line.points.is_empty()) {
+        let style = line.style;
         chart
-            .draw_series(LineSeries::new(points.iter().copied(), style).point_size(3))?
-            .label(label)
+            .draw_series(LineSeries::new(line.points.iter().copied(), style).point_size(3))?
+            .label(&line.label)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
     }
     let mut labels = chart.configure_series_labels();

@@ -180,7 +180,7 @@ fn preloadable(library: PathBuf) -> Result<PathBuf, Complaint> {
 }
 
 /// The library, before what is preloaded already.
-fn preloaded(library: &Path) -> OsString {
+pub fn preloaded(library: &Path) -> OsString {
     let mut list = library.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         list.push(":");
@@ -191,7 +191,7 @@ fn preloaded(library: &Path) -> OsString {
 
 /// A launcher may end the job, and who speaks for it, as soon as one process has ended with a status
 /// of failure.
-fn leave_time_to_speak() {
+pub fn leave_time_to_speak() {
     if !launcher::is_first() {
         thread::sleep(Duration::from_secs(2));
     }

@@ -1,0 +1,269 @@
+//! `circulant tune`: measures who runs the calls of each operation fastest, on the nodes where it is
+//! started, and writes that to a profile.
+//!
+//! The calls are made by an MPI program, circulant-tune (src/tune.c), which each build has beside
+//! its library. Every process of the job starts one. Rank 0 shows how far it is and writes the files.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::{env, process};
+
+use circulant::launcher;
+use circulant::select::{Kind, Known, Lesson, Operation, read_profile, write_profile};
+
+use crate::builds::{self, Build};
+use crate::{program, progress_bar, report, run};
+
+/// The MPI program, beside the library of a build.
+const PROGRAM: &str = "circulant-tune";
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The profile. What it says of other operations and numbers of processes stays
+    #[arg(long, value_name = "FILE", default_value = "circulant.toml")]
+    output: PathBuf,
+
+    /// Draw the times of all candidates by size, and who was chosen, to this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Only up to 1 MiB, and only operands that are as long on all ranks
+    #[arg(long)]
+    quick: bool,
+
+    /// Bytes of the smallest calls
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(2..=1 << 29))]
+    smallest: u64,
+
+    /// Bytes of the largest calls [default: 16777216, with --quick 1048576]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(2..=1 << 29))]
+    largest: Option<u64>,
+
+    /// The folder with the builds [default: where circulant is installed]
+    #[arg(long, value_name = "FOLDER")]
+    libraries: Option<PathBuf>,
+
+    /// The build to use, as its folder is called, such as openmpi-4.1.4 [default: by the launcher]
+    #[arg(long, value_name = "NAME")]
+    build: Option<PathBuf>,
+
+    /// The operations [default: all that circulant runs]
+    #[arg(value_name = "OPERATION", value_parser = operations())]
+    operations: Vec<String>,
+}
+
+/// The names of the operations.
+fn operations() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(names())
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let all = <Operation as strum::VariantArray>::VARIANTS.iter();
+    all.take(Operation::OF_MPI)
+        .map(|operation| operation.name())
+}
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let folder = match check(&arguments.output).and_then(|()| folder(arguments)) {
+        Ok(folder) => folder,
+        Err(error) if launcher::is_first() => return Err(error),
+        Err(_) => {
+            run::leave_time_to_speak();
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let work = env::temp_dir().join(format!("circulant-tune-{}", process::id()));
+    let done = if launcher::is_first() {
+        fs::create_dir_all(&work)?;
+        measure(arguments, &folder, &work)
+    } else {
+        let mut child = start(arguments, &folder, &work, Stdio::null())?;
+        Ok(code(child.wait()?))
+    };
+    let _ = fs::remove_dir_all(&work);
+    done
+}
+
+/// Whether a file can be written, before minutes are spent on what it is to hold.
+fn check(file: &Path) -> io::Result<()> {
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    match parent.is_none_or(Path::is_dir) && !file.is_dir() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "--output: {} cannot be a file",
+            file.display()
+        ))),
+    }
+}
+
+/// The folder of the build that is to be used.
+fn folder(arguments: &Arguments) -> io::Result<PathBuf> {
+    let folder = builds::folder(arguments.libraries.as_deref())?;
+    if let Some(name) = &arguments.build {
+        return Ok(folder.join(name));
+    }
+    let all = builds::installed(&folder)?;
+    let fitting = match program::launcher() {
+        Some(mpi) => builds::fitting(&all, &mpi),
+        None => all.iter().collect(),
+    };
+    match *fitting {
+        [Build { library, .. }] => Ok(library.parent().unwrap_or(Path::new("/")).to_owned()),
+        _ => Err(io::Error::other(format!(
+            "nothing says which of the {} builds in {} is for the MPI of this job (--build)",
+            all.len(),
+            folder.display()
+        ))),
+    }
+}
+
+fn start(arguments: &Arguments, folder: &Path, work: &Path, output: Stdio) -> io::Result<Child> {
+    let program = folder.join(PROGRAM);
+    let largest = if arguments.quick { 1 << 20 } else { 16 << 20 };
+    let largest = arguments.largest.unwrap_or(largest);
+    let shapes = if arguments.quick { 1 } else { 2 };
+    let mut command = Command::new(&program);
+    command.args([arguments.smallest, largest, shapes].map(|number| number.to_string()));
+    if arguments.operations.is_empty() {
+        command.args(names());
+    } else {
+        command.args(&arguments.operations);
+    }
+    for name in ["CIRCULANT_PROFILE", "CIRCULANT_FORCE", "CIRCULANT_DISABLE"] {
+        command.env_remove(name);
+    }
+    command.env("CIRCULANT_SELECT", "tune");
+    command.env("CIRCULANT_MIN_BYTES", arguments.smallest.to_string());
+    command.env("CIRCULANT_PROFILE_SAVE", work.join("profile.toml"));
+    command.env("CIRCULANT_REPORT", work.join("report.json"));
+    command.env("LD_PRELOAD", run::preloaded(&folder.join(builds::LIBRARY)));
+    let started = command.stdout(output).spawn();
+    started.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.display())))
+}
+
+/// Rank 0's part.
+fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<ExitCode> {
+    let mut child = start(arguments, folder, work, Stdio::piped())?;
+    let bar = progress_bar(1000, "{bar:40} {percent:>3} %  {eta:>4} left  {msg}");
+    for line in child
+        .stdout
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+    {
+        let line = line?;
+        if let Some((Ok(part), now)) = line
+            .split_once(' ')
+            .map(|(part, now)| (part.parse::<f64>(), now))
+        {
+            bar.set_position((part * 1000.0) as u64);
+            bar.set_message(now.to_owned());
+        }
+    }
+    bar.finish_and_clear();
+    let status = child.wait()?;
+    if !status.success() {
+        return Ok(code(status));
+    }
+    let measured = report::read(&work.join("report.json"))?;
+    let (text, mpi) = (
+        fs::read_to_string(work.join("profile.toml"))?,
+        measured.mpi(),
+    );
+    let mut known = read_profile(&text, mpi).map_err(io::Error::other)?;
+    for known in &mut known {
+        let lessons = known.lessons.iter_mut();
+        lessons.for_each(|lesson| lesson.tried = measured.tried(&lesson.kind));
+        fill(known);
+    }
+    let written = write(&arguments.output, known, mpi);
+    report::print_learned(&measured)?;
+    if let Some(file) = &arguments.svg {
+        report::draw_learned(&measured, file)?;
+    }
+    let written = written?;
+    println!(
+        "\nWritten to {0}. Programs begin with it by CIRCULANT_PROFILE={0}.",
+        written.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn code(status: process::ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Adds lessons for the sizes between two that the same candidate runs.
+fn fill(known: &mut Known) {
+    let measured = known.lessons.clone();
+    for lesson in &measured {
+        let is_alike = |other: &&Lesson| {
+            other.kind.size > lesson.kind.size
+                && Kind {
+                    size: lesson.kind.size,
+                    ..other.kind
+                } == lesson.kind
+        };
+        let next = measured
+            .iter()
+            .filter(is_alike)
+            .min_by_key(|other| other.kind.size);
+        if let Some(next) = next.filter(|next| next.candidate == lesson.candidate) {
+            for size in lesson.kind.size + 1..next.kind.size {
+                let kind = Kind {
+                    size,
+                    ..lesson.kind
+                };
+                known.lessons.push(Lesson {
+                    kind,
+                    times: [0; 2],
+                    tried: [0; _],
+                    ..*lesson
+                });
+            }
+        }
+    }
+}
+
+/// Writes the profile, with what the file had of other communicators and operations. If that is no
+/// profile of this MPI, it stays as it is, and a new file is written beside it. Returns the file.
+fn write(file: &Path, mut known: Vec<Known>, mpi: &str) -> io::Result<PathBuf> {
+    let named = |error: io::Error| io::Error::other(format!("{}: {error}", file.display()));
+    let before = match fs::read_to_string(file) {
+        Ok(text) => read_profile(&text, mpi),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    };
+    let new = file.with_extension(format!("{}.toml", process::id()));
+    let (before, target) = match before {
+        Ok(before) => (before, file),
+        Err(problem) => {
+            eprintln!("circulant: {} stays as it is: {problem}", file.display());
+            (Vec::new(), &*new)
+        }
+    };
+    before.into_iter().for_each(|old| keep(old, &mut known));
+    fs::write(&new, write_profile(&known, mpi)).map_err(named)?;
+    fs::rename(&new, target).map_err(named)?;
+    Ok(target.to_owned())
+}
+
+/// Keeps what was known before, but of the operations that were measured now.
+fn keep(mut old: Known, known: &mut Vec<Known>) {
+    let is_same = |new: &&mut Known| new.is_of(old.processes, old.nodes);
+    match known.iter_mut().find(is_same) {
+        None => known.push(old),
+        Some(new) => {
+            let operations: Vec<_> = new.lessons.iter().map(|new| new.kind.operation).collect();
+            let is_old = |lesson: &Lesson| !operations.contains(&lesson.kind.operation);
+            old.lessons.retain(is_old);
+            new.lessons.append(&mut old.lessons);
+        }
+    }
+}
