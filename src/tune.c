@@ -9,7 +9,7 @@
  * was measured is run by another candidate, the border between them is found by bisection. SHAPES
  * is 1 for operands that are as long on all ranks, and 2 for those of one rank only besides.
  *
- * Rank 0 prints a line after each measurement: the part of the work that is done, and what comes next.
+ * Rank 0 prints a line after each measurement: the part of the work that is done, and what it was.
  */
 #define _DEFAULT_SOURCE
 #include <mpi.h>

@@ -7,7 +7,8 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 use std::{env, process};
 
 use circulant::launcher;
@@ -148,24 +149,7 @@ fn start(arguments: &Arguments, folder: &Path, work: &Path, output: Stdio) -> io
 /// Rank 0's part.
 fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<ExitCode> {
     let mut child = start(arguments, folder, work, Stdio::piped())?;
-    let bar = progress_bar(1000, "{bar:40} {percent:>3} %  {eta:>4} left  {msg}");
-    for line in child
-        .stdout
-        .take()
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(BufRead::lines)
-    {
-        let line = line?;
-        if let Some((Ok(part), now)) = line
-            .split_once(' ')
-            .map(|(part, now)| (part.parse::<f64>(), now))
-        {
-            bar.set_position((part * 1000.0) as u64);
-            bar.set_message(now.to_owned());
-        }
-    }
-    bar.finish_and_clear();
+    show(child.stdout.take())?;
     let status = child.wait()?;
     if !status.success() {
         return Ok(code(status));
@@ -192,6 +176,37 @@ fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<Exit
         written.display()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows how far it is: a bar where there is a terminal; else, as under most launchers, a line now and
+/// then.
+fn show(lines: Option<ChildStdout>) -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_secs(5);
+    let bar = progress_bar(1000, "{bar:40} {percent:>3} %  {eta:>4} left  {msg}");
+    let (start, mut latest) = (Instant::now(), Instant::now());
+    for line in lines
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+    {
+        let line = line?;
+        let (part, now) = line.split_once(' ').unwrap_or_default();
+        let Ok(part) = part.parse::<f64>() else {
+            continue;
+        };
+        bar.set_position((part * 1000.0) as u64);
+        bar.set_message(now.to_owned());
+        if bar.is_hidden() && latest.elapsed() > PAUSE {
+            latest = Instant::now();
+            let left = start.elapsed().as_secs_f64() * (1.0 / part.max(1e-6) - 1.0);
+            eprintln!(
+                "circulant: {:.0} %, about {left:.0} s left; {now}",
+                part * 100.0
+            );
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 fn code(status: process::ExitStatus) -> ExitCode {
