@@ -109,7 +109,6 @@ const FAMILIES: &[(&str, &str)] = &[
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=MPICC");
     println!("cargo::rustc-check-cfg=cfg(bindings, large_count, idup_with_info, smpi)");
     if env::var_os("CARGO_FEATURE_CLI").is_some() {
         compile_transcription();
@@ -119,8 +118,10 @@ fn main() {
     if bindings {
         println!("cargo::rustc-cfg=bindings");
     } else if !with("CARGO_FEATURE_MPI") {
+        // The command-line program is not built anew for another MPI.
         return;
     }
+    println!("cargo::rerun-if-env-changed=MPICC");
     let header = preprocess();
     if is_macro(&header, "SMPI_H") {
         println!("cargo::rustc-cfg=smpi");

@@ -216,8 +216,9 @@ impl Learned {
         self.choice.map(|choice| choice.candidate)
     }
 
-    /// Who runs the next call. To take its time would take `overhead` seconds.
-    pub fn turn(&mut self, overhead: f64) -> Turn {
+    /// Who runs the next call. To take its time would take `overhead()` seconds, which is asked for
+    /// only if that matters.
+    pub fn turn(&mut self, overhead: impl FnOnce() -> f64) -> Turn {
         self.calls += 1;
         if let Some(choice) = &mut self.choice {
             if choice.rival.is_none() && self.calls < choice.look {
@@ -226,7 +227,7 @@ impl Learned {
             self.look_again();
         }
         let wanted = self.wanting();
-        match wanted.filter(|&candidate| self.is_affordable(candidate, overhead)) {
+        match wanted.filter(|&candidate| self.is_affordable(candidate, overhead())) {
             Some(candidate) => Turn::Try(candidate),
             None => Turn::Use(self.leader()),
         }
@@ -472,7 +473,7 @@ mod tests {
         fn run(&mut self, learned: &mut Learned, calls: usize) -> (f64, usize) {
             let (mut total, mut last) = (0.0, NATIVE);
             for _ in 0..calls {
-                match learned.turn(self.overhead) {
+                match learned.turn(|| self.overhead) {
                     Turn::Try(candidate) => {
                         let time = self.time(candidate);
                         learned.tell(candidate, time, self.overhead);
@@ -593,7 +594,7 @@ mod tests {
         let mut learned = Learned::new(&[1.0]);
         let turns: Vec<_> = (0..10)
             .map(|_| {
-                let turn = learned.turn(0.0);
+                let turn = learned.turn(|| 0.0);
                 if let Turn::Try(candidate) = turn {
                     learned.tell(candidate, 1.0, 0.0);
                 }

@@ -109,7 +109,7 @@ def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, proces
 
 def test_a_profile_is_saved_and_read(learning, tmp_path):
     profile = tmp_path / "profile.toml"
-    learning({"PROFILE_SAVE": profile}, calls=40)
+    learning({"PROFILE_SAVE": profile}, calls=20)
     saved = tomllib.loads(profile.read_text())
     sizes = {network["processes"] for network in saved["network"]}
     assert 4 in sizes
