@@ -38,7 +38,7 @@ def digest(run):
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5])
-@pytest.mark.parametrize("select", ["learn", "adaptive"])
+@pytest.mark.parametrize("select", ["learn", "adaptive", "tune"])
 def test_all_processes_choose_alike(mpi, tmp_path, processes, select):
     """Every process counts the same calls with the same outcomes, although their times differ."""
     settings = {"SELECT": select, "NODE_SIZE": 1, "REPORT": tmp_path / "%r.json"}
