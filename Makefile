@@ -30,7 +30,7 @@ library:
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
 	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
-	$(MPICC) -std=c11 -O2 -Wall -Wextra -o $(build)/circulant-tune src/tune.c
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/circulant-tune src/tune.c
 
 # The command-line program needs no MPI, so all MPIs share one.
 cli:

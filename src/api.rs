@@ -38,9 +38,9 @@ pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglon
 
 /// Who runs an operation's calls of so many bytes on communicators of so many processes, once this
 /// process has measured it: 0, the MPI library; 1 to 4, circulant with one block, with n, n/2 or
-/// 2n blocks. -1 while that is not known. `irregularity` is the largest part over
-/// the mean: 1, unless a process has more than the others. `is_exact`: whether the result is the
-/// same whatever the order of combination. Operations are named as for circulant_calls.
+/// 2n blocks. -1 while that is not known. `irregularity` is the largest part over the mean: 1, unless
+/// a process has more than the others. `is_exact`: whether the result is the same whatever the order
+/// of combination. Operations are named as for circulant_calls.
 ///
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.

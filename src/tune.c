@@ -22,7 +22,8 @@
 extern int circulant_choice(const char *operation, unsigned long long bytes, unsigned long long irregularity,
                             int is_exact, int processes) __attribute__((weak));
 
-enum { STEP = 4, MOST_CALLS = 100, MOST_CLASSES = 64, UNKNOWN = -1 };
+/* Five candidates have six calls each at most. */
+enum { STEP = 4, MOST_CALLS = 32, MOST_CLASSES = 64, UNKNOWN = -1 };
 
 static int rank, processes;
 
@@ -124,6 +125,9 @@ static int measure(const struct subject *subject, int class)
         chosen = choice(subject, bytes);
     }
     done += weight(class);
+    if (rank == 0 && chosen == UNKNOWN)
+        fprintf(stderr, "circulant tune: %s, %zu bytes: nothing was learned, so the profile does not have it\n",
+                subject->operation, bytes);
     if (rank == 0) {
         printf("%.6f %s, %zu bytes\n", done / work, subject->operation, bytes);
         fflush(stdout);
@@ -132,7 +136,7 @@ static int measure(const struct subject *subject, int class)
 }
 
 /* Finds the borders between two sizes that were measured. */
-static void bisect(const struct subject *subject, int low, int high, const int *chosen)
+static void bisect(const struct subject *subject, int low, int high, int *chosen)
 {
     if (high - low < 2)
         return;
@@ -141,17 +145,15 @@ static void bisect(const struct subject *subject, int low, int high, const int *
             done += weight(class);
         return;
     }
-    int middle = (low + high) / 2, found[MOST_CLASSES];
-    memcpy(found, chosen, sizeof found);
-    found[middle] = measure(subject, middle);
-    bisect(subject, low, middle, found);
-    bisect(subject, middle, high, found);
+    int middle = (low + high) / 2;
+    chosen[middle] = measure(subject, middle);
+    bisect(subject, low, middle, chosen);
+    bisect(subject, middle, high, chosen);
 }
 
 static void tune(const struct subject *subject, int smallest, int largest)
 {
     int chosen[MOST_CLASSES];
-    memset(chosen, 0, sizeof chosen);
     chosen[smallest] = measure(subject, smallest);
     for (int low = smallest; low < largest;) {
         int high = low + STEP < largest ? low + STEP : largest;

@@ -3,7 +3,6 @@
 //! a communicator afterwards.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use once_cell::sync::OnceCell;
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 use super::job;
 use crate::message::say;
 use crate::mpi::{self, Communicator, Error};
-use crate::select::{Kind, Known, Lesson, Select, read_profile, write_profile};
+use crate::select::{Kind, Known, Lesson, Select, load_profile, read_profile, store_profile};
 
 /// What was learned here.
 static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
@@ -123,11 +122,7 @@ pub(super) fn save(file: &str) {
 
 fn merge(file: &Path) -> Result<(), String> {
     let mpi = &mpi::native().version;
-    let mut known = match fs::read_to_string(file) {
-        Ok(text) => read_profile(&text, mpi)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error.to_string()),
-    };
+    let mut known = load_profile(file, mpi)?;
     let has_inexact = matches!(job::settings().select, Select::Adaptive | Select::Tune);
     for mut learned in all() {
         learned.keep_measured(has_inexact);
@@ -143,12 +138,5 @@ fn merge(file: &Path) -> Result<(), String> {
             }
         }
     }
-    let text = write_profile(&known, mpi);
-    // Who reads it meanwhile finds the old one or the new one.
-    let new = file.with_extension(format!("new-{}", std::process::id()));
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&new);
-        error.to_string()
-    })
+    store_profile(file, &known, mpi).map_err(|error| error.to_string())
 }

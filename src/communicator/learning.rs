@@ -239,7 +239,7 @@ impl Learning {
 
     /// The end of a call with this outcome. Collective, if it was tried.
     pub(super) fn end(&self, state: &State, outcome: Outcome) {
-        // Whatever is known to be the fastest is no trial: that is most calls, so they pay no lock.
+        // A call that is native because that was the fastest is no trial, and pays for no lock.
         if outcome == Outcome::Native(Reason::Measured) {
             return;
         }

@@ -18,6 +18,9 @@
 //! ```
 
 use std::fmt::Write;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use serde::Deserialize;
 use strum::{VariantArray, VariantNames};
@@ -209,6 +212,30 @@ pub fn read_profile(text: &str, mpi: &str) -> Result<Vec<Known>, String> {
     profile.network.into_iter().map(OfNetwork::known).collect()
 }
 
+/// The profile in `file`, which may not be there yet.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub fn load_profile(file: &Path, mpi: &str) -> Result<Vec<Known>, String> {
+    match fs::read_to_string(file) {
+        Ok(text) => read_profile(&text, mpi),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Writes a profile to `file`. Who reads it meanwhile finds the old one or the new one.
+///
+/// # Errors
+/// Those of the file system.
+pub fn store_profile(file: &Path, all: &[Known], mpi: &str) -> io::Result<()> {
+    let new = file.with_extension(format!("new-{}", std::process::id()));
+    let written = fs::write(&new, write_profile(all, mpi)).and_then(|()| fs::rename(&new, file));
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&new);
+    })
+}
+
 impl OfNetwork {
     fn known(self) -> Result<Known, String> {
         let is_valid = |micros: f64| (1e-9..1e9).contains(&micros);
@@ -271,7 +298,7 @@ fn unknown(what: &str, found: &str, accepted: &[&str]) -> String {
 }
 
 /// A profile of what was measured with this MPI library.
-pub fn write_profile(all: &[Known], mpi: &str) -> String {
+fn write_profile(all: &[Known], mpi: &str) -> String {
     let mut text = format!(
         "# What circulant measured: CIRCULANT_PROFILE says where this file is. A table of calls\n\
          # says who runs those of so many bytes, and less than twice as many.\n\

@@ -33,7 +33,7 @@ mod variables;
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
-pub use known::{Known, Lesson, read_profile, write_profile};
+pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
 pub use learned::{
     LARGE, Learned, NATIVE, SMALL, Turn, are_nodes_affordable, is_network_affordable,
     measured_overhead, overhead, private_communicator,

@@ -242,7 +242,7 @@ pub fn draw_learned(report: &Report, file: &Path) -> io::Result<()> {
 
 /// The line of the chosen, and those of all candidates.
 fn candidates(rows: &[&Learned]) -> Vec<Line> {
-    const COLORS: [RGBColor; 5] = [BLACK, RED, BLUE, GREEN, MAGENTA];
+    const COLORS: [RGBColor; PLACES] = [BLACK, RED, BLUE, GREEN, MAGENTA];
     let line = |label: &str, style, name: &dyn Fn(&Learned) -> String| {
         let points = rows.iter().filter_map(|row| {
             let seconds = row.tried.get(&name(row))?;

@@ -5,14 +5,14 @@
 //! its library. Every process of the job starts one. Rank 0 shows how far it is and writes the files.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, process};
 
 use circulant::launcher;
-use circulant::select::{Kind, Known, Lesson, Operation, read_profile, write_profile};
+use circulant::select::{Kind, Known, Lesson, Operation, load_profile, store_profile};
 
 use crate::builds::{self, Build};
 use crate::{program, progress_bar, report, run};
@@ -67,7 +67,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
-    let folder = match check(&arguments.output).and_then(|()| folder(arguments)) {
+    let folder = match check(arguments).and_then(|()| folder(arguments)) {
         Ok(folder) => folder,
         Err(error) if launcher::is_first() => return Err(error),
         Err(_) => {
@@ -87,22 +87,43 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     done
 }
 
-/// Whether a file can be written, before minutes are spent on what it is to hold.
-fn check(file: &Path) -> io::Result<()> {
+/// Whether the files can be written, before minutes are spent on what they are to hold.
+fn check(arguments: &Arguments) -> io::Result<()> {
+    let files = [
+        ("--output", Some(&arguments.output)),
+        ("--svg", arguments.svg.as_ref()),
+    ];
+    for (option, file) in files {
+        let file = file.filter(|file| file.is_dir() || !is_in_folder(file));
+        if let Some(file) = file {
+            let problem = format!("{option}: {} cannot be a file", file.display());
+            return Err(io::Error::other(problem));
+        }
+    }
+    Ok(())
+}
+
+fn is_in_folder(file: &Path) -> bool {
     let parent = file
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    match parent.is_none_or(Path::is_dir) && !file.is_dir() {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "--output: {} cannot be a file",
-            file.display()
-        ))),
-    }
+    parent.is_none_or(Path::is_dir)
 }
 
-/// The folder of the build that is to be used.
+/// The folder of the build that is to be used, with the MPI program in it.
 fn folder(arguments: &Arguments) -> io::Result<PathBuf> {
+    let folder = chosen_folder(arguments)?;
+    let program = folder.join(PROGRAM);
+    if program.is_file() {
+        return Ok(folder);
+    }
+    let program = program.display();
+    Err(io::Error::other(format!(
+        "{program}: there is no such build"
+    )))
+}
+
+fn chosen_folder(arguments: &Arguments) -> io::Result<PathBuf> {
     let folder = builds::folder(arguments.libraries.as_deref())?;
     if let Some(name) = &arguments.build {
         return Ok(folder.join(name));
@@ -155,26 +176,22 @@ fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<Exit
         return Ok(code(status));
     }
     let measured = report::read(&work.join("report.json"))?;
-    let (text, mpi) = (
-        fs::read_to_string(work.join("profile.toml"))?,
-        measured.mpi(),
-    );
-    let mut known = read_profile(&text, mpi).map_err(io::Error::other)?;
+    let mpi = measured.mpi();
+    let mut known = load_profile(&work.join("profile.toml"), mpi).map_err(io::Error::other)?;
     for known in &mut known {
         let lessons = known.lessons.iter_mut();
         lessons.for_each(|lesson| lesson.tried = measured.tried(&lesson.kind));
         fill(known);
     }
-    let written = write(&arguments.output, known, mpi);
     report::print_learned(&measured)?;
+    let written = write(&arguments.output, known, mpi)?;
+    println!(
+        "\nWritten to {0}. Programs begin with it by circulant run --set PROFILE={0}.",
+        written.display()
+    );
     if let Some(file) = &arguments.svg {
         report::draw_learned(&measured, file)?;
     }
-    let written = written?;
-    println!(
-        "\nWritten to {0}. Programs begin with it by CIRCULANT_PROFILE={0}.",
-        written.display()
-    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -249,24 +266,19 @@ fn fill(known: &mut Known) {
 /// Writes the profile, with what the file had of other communicators and operations. If that is no
 /// profile of this MPI, it stays as it is, and a new file is written beside it. Returns the file.
 fn write(file: &Path, mut known: Vec<Known>, mpi: &str) -> io::Result<PathBuf> {
-    let named = |error: io::Error| io::Error::other(format!("{}: {error}", file.display()));
-    let before = match fs::read_to_string(file) {
-        Ok(text) => read_profile(&text, mpi),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.to_string()),
-    };
-    let new = file.with_extension(format!("{}.toml", process::id()));
-    let (before, target) = match before {
+    let beside = file.with_extension(format!("{}.toml", process::id()));
+    let (before, target) = match load_profile(file, mpi) {
         Ok(before) => (before, file),
         Err(problem) => {
             eprintln!("circulant: {} stays as it is: {problem}", file.display());
-            (Vec::new(), &*new)
+            (Vec::new(), &*beside)
         }
     };
     before.into_iter().for_each(|old| keep(old, &mut known));
-    fs::write(&new, write_profile(&known, mpi)).map_err(named)?;
-    fs::rename(&new, target).map_err(named)?;
-    Ok(target.to_owned())
+    match store_profile(target, &known, mpi) {
+        Ok(()) => Ok(target.to_owned()),
+        Err(error) => Err(io::Error::other(format!("{}: {error}", target.display()))),
+    }
 }
 
 /// Keeps what was known before, but of the operations that were measured now.
