@@ -12,7 +12,8 @@ use crate::mpi::{Array, Counts, Operator};
 use crate::plan::block_range;
 use crate::pool::{Amount, Need};
 use crate::select::{Algorithm, MESSAGE_MAX, Reason};
-use crate::stage::{Span, Stages};
+use crate::stage::{Cut, Span, Stages, consecutive, leads};
+use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
 /// The elements of all processes, combined.
@@ -58,7 +59,14 @@ impl Combination {
     ) -> Result<Done, Stop> {
         let mut stages = service.spare.stages();
         let (blocks, range) = (algorithm.blocks(), 0..self.input.count());
-        stages.reduction(&service.team, root, blocks, range, self.in_place);
+        let team = &service.team;
+        match service.machine_of(algorithm) {
+            Some(machine) => {
+                let on = (team, machine);
+                stages.reduction_by_leaders(on, root, blocks, range, self.in_place);
+            }
+            None => stages.reduction(team, root, blocks, range, self.in_place),
+        }
         let scratch = scratch_units(&stages, service.pacing);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
     }
@@ -71,8 +79,16 @@ impl Combination {
         service: &mut Service,
         counts: Counts,
     ) -> Result<Done, Stop> {
-        let length = |count| usize::try_from(count).unwrap_or(0);
-        let lengths = || counts.all().map(length);
+        let lengths = || {
+            counts
+                .all()
+                .map(|count| usize::try_from(count).unwrap_or(0))
+        };
+        let segment = units(algorithm.segment(), self.input.datatype().size());
+        if let Some(machine) = service.machine_of(algorithm).cloned() {
+            let cut = Cut::new(algorithm.blocks(), segment);
+            return self.reduce_scatter_by_leaders(cut, service, &machine, lengths());
+        }
         let mut end = 0;
         let parts = lengths().map(|length| {
             end += length;
@@ -83,7 +99,6 @@ impl Combination {
             }
         });
         let mut stages = service.spare.stages();
-        let segment = units(algorithm.segment(), self.input.datatype().size());
         let team = &service.team;
         match algorithm {
             Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts, segment, false),
@@ -105,6 +120,39 @@ impl Combination {
             aside,
             lengths().max().unwrap_or(0),
         )
+    }
+
+    /// The leader of a node makes the results of all its ranks, its own first.
+    fn reduce_scatter_by_leaders(
+        &self,
+        cut: Cut,
+        service: &mut Service,
+        machine: &Machine,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<Done, Stop> {
+        let mut messages: Vec<_> = consecutive(lengths).collect();
+        let (nodes, own) = (&machine.nodes, machine.place);
+        let node = nodes.ranks(nodes.node(own));
+        let sum = |ranks: &[usize]| ranks.iter().map(|&rank| messages[rank].length).sum();
+        let most: Option<usize> = (0..nodes.count()).map(|node| sum(nodes.ranks(node))).max();
+        let (of_node, leads) = (sum(node), leads(machine, &messages));
+        let mut end = messages[own].length;
+        for (rank, span) in messages.iter_mut().enumerate() {
+            span.result = 0;
+            if leads && rank != own && nodes.node(rank) == nodes.node(own) {
+                span.result = end;
+                end += span.length;
+            }
+        }
+        let aside = match (leads, self.in_place) {
+            (true, _) => Aside::Result(of_node),
+            (false, true) => Aside::Result(self.result.count()),
+            (false, false) => Aside::Nothing,
+        };
+        let mut stages = service.spare.stages();
+        stages.reduce_scatter_by_leaders((&service.team, machine), &messages, cut, false);
+        let scratch = scratch_units(&stages, service.pacing);
+        self.run_stages(service, stages, scratch, aside, most.unwrap_or(0))
     }
 
     /// In place, what others contributed is combined in the result, where the input is. So the
@@ -148,8 +196,12 @@ impl Combination {
     ) -> Stages {
         let mut stages = service.spare.stages();
         let segment = units(algorithm.segment(), self.input.datatype().size());
-        match algorithm {
-            Algorithm::Ordered { .. } => {
+        match (algorithm, service.machine_of(algorithm)) {
+            (Algorithm::Leaders { .. }, Some(machine)) => {
+                let on = (&service.team, machine);
+                stages.allreduce_by_leaders(on, 0..count, segment, self.in_place);
+            }
+            (Algorithm::Ordered { .. }, _) => {
                 stages.ordered_allreduce(&service.team, 0..count, segment, self.in_place);
             }
             _ => stages.allreduce(&service.team, 0..count, segment, self.in_place),

@@ -130,6 +130,9 @@ impl Problem {
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
+        if let Algorithm::Leaders { .. } = algorithm {
+            service.divide(state.nodes()?);
+        }
         match self {
             Problem::Broadcast(problem) => problem.run(algorithm, service),
             Problem::Allgather(problem) => problem.run(algorithm, service),

@@ -3,6 +3,7 @@
 //! They run on the packed bytes of the elements, which are in the program's buffers where these are
 //! contiguous, and else in a staging buffer.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Done, Running, complete, run};
@@ -12,7 +13,7 @@ use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::block_range;
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
-use crate::stage::{Stages, consecutive};
+use crate::stage::{Cut, Stages, consecutive};
 use crate::team::Team;
 use crate::transport::{Bytes, Packing};
 
@@ -109,7 +110,12 @@ impl Broadcast {
             Algorithm::Gray => stages.tree_broadcast(team, self.root, range),
             _ => {
                 let blocks = algorithm.blocks().div_ceil(self.chunks);
-                stages.broadcast(team, self.root, blocks, range);
+                match service.machine_of(algorithm) {
+                    Some(machine) => {
+                        stages.broadcast_by_leaders((team, machine), self.root, blocks, range);
+                    }
+                    None => stages.broadcast(team, self.root, blocks, range),
+                }
             }
         }
         stages
@@ -139,28 +145,46 @@ impl Allgather {
         let (bytes, staged) = (lengths().sum(), result.bytes().is_none());
         let mut stages = service.spare.stages();
         let (team, messages) = (&service.team, consecutive(lengths()));
-        match algorithm {
-            Algorithm::Doubling { segment } => stages.allgather(team, messages, segment),
+        let machine = service.machine_of(algorithm);
+        match (algorithm, machine) {
+            (Algorithm::Leaders { blocks, segment }, Some(machine)) => {
+                let messages: Vec<_> = messages.collect();
+                let cut = Cut::new(blocks, segment);
+                stages.allgather_by_leaders((team, machine), &messages, cut);
+            }
+            (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
             _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),
         }
+        let is_packed_first = machine.is_some();
         let scratch = scratch_units(&stages, service.pacing);
         // What cannot be packed is larger than any bound on scratch, so this is agreed on.
         let is_packable = own.is_none_or(|own| own.is_possible());
         let need = Need::sometimes(scratch, bytes, staged || !is_packable);
         let lease = service.pool.lease(&service.private, need)?;
         let memory = service.bytes(lease.memory, scratch, if staged { bytes } else { 0 });
-        let memory = self.laid_out(memory, own, result, service.team.place());
+        let place = (service.team.place(), is_packed_first);
+        let memory = self.laid_out(memory, own, result, place)?;
         run(service, stages, lease.slot, memory)
     }
 
-    /// Lays the messages out in rank order; process `place` has `own` elements.
+    /// Lays the messages out in rank order; process `place` has `own` elements. These are packed
+    /// first, or before they are sent.
     fn laid_out(
         &self,
         mut memory: Bytes,
         own: Option<Packing>,
         result: Packing,
-        place: usize,
-    ) -> Bytes {
+        (place, is_packed_first): (usize, bool),
+    ) -> Result<Bytes, Stop> {
+        let pack = |memory: &mut Bytes, range: Range<usize>, from: Packing| {
+            if is_packed_first {
+                memory.pack_now(range, &from)
+            } else {
+                memory.pack_from(range, from);
+                Ok(())
+            }
+        };
+
         let mut end = 0;
         for (rank, elements) in self.result.all().enumerate() {
             let to = result.of(elements);
@@ -176,15 +200,15 @@ impl Allgather {
                     memory.unpack_to(range, to);
                 }
             } else if let Some(own) = own {
-                memory.pack_from(range.clone(), own);
+                pack(&mut memory, range.clone(), own)?;
                 if is_staged {
                     memory.unpack_at_end(range, to);
                 }
             } else if is_staged {
-                memory.pack_from(range, to);
+                pack(&mut memory, range, to)?;
             }
         }
-        memory
+        Ok(memory)
     }
 }
 

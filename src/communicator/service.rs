@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::Stop;
 use crate::engine::{Engine, Pacing, Synchronous};
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Operator, Private, device};
+use crate::nodes::Nodes;
 use crate::pool::{Agreement, Pool, Reserve};
-use crate::select::{self, CHUNKS_MAX, Reason, Settings};
+use crate::schedule::Rule;
+use crate::select::{self, Algorithm, CHUNKS_MAX, Reason, Settings};
 use crate::stage::Stages;
-use crate::team::{Graph, Ranks, Team};
+use crate::team::{Graph, Machine, Ranks, Team};
 use crate::transport::{Bytes, Lists, Packing};
 
 /// What serves the calls on one communicator.
@@ -25,6 +27,10 @@ pub struct Service {
     devices: bool,
     /// The processes of the communicator; of an inter-communicator, those of this process's group.
     pub team: Team,
+    /// The nodes of the team, once a call was by their leaders.
+    machine: Option<Machine>,
+    /// Which skips the algorithms with one block have.
+    rule: Rule,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
     /// How far rounds overlap.
@@ -117,6 +123,8 @@ impl Service {
             private,
             nodes,
             team: Team::new(graph, Ranks::from(first), place),
+            machine: None,
+            rule: settings.skips,
             pool: Pool::new(place, settings.scratch_max),
             pacing: Pacing {
                 window: settings.window,
@@ -136,6 +144,22 @@ impl Service {
     /// The private communicator.
     pub fn communicator(&self) -> Communicator {
         self.private.communicator()
+    }
+
+    /// Divides the team into leaders of `nodes` and the processes of this node, once.
+    pub fn divide(&mut self, nodes: &Arc<Nodes>) {
+        if self.machine.is_none() {
+            let team = &self.team;
+            let ranks: Vec<_> = (0..team.size()).map(|place| team.rank(place)).collect();
+            let machine = Machine::new(Arc::clone(nodes), &ranks, team.place(), self.rule);
+            self.machine = Some(machine);
+        }
+    }
+
+    /// The nodes, for a call that is by their leaders.
+    pub fn machine_of(&self, algorithm: Algorithm) -> Option<&Machine> {
+        let machine = self.machine.as_ref();
+        machine.filter(|_| matches!(algorithm, Algorithm::Leaders { .. }))
     }
 
     /// Begins to serve a call.

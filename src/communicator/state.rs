@@ -1,6 +1,7 @@
 //! What is known of a communicator: who is in it, the agreed settings, the nodes.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use once_cell::sync::OnceCell;
@@ -12,11 +13,11 @@ use super::service::Service;
 use super::{Stop, job, lookup};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
+use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::report::Outcome;
 use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Settings};
 use crate::stage::Groups;
-use crate::team::Nodes;
 
 /// What is kept for a communicator of the program.
 pub struct State {
@@ -34,7 +35,7 @@ pub struct State {
     /// By operation: smaller problems are native, whatever else is known of them.
     native_below: [u64; Operation::OF_MPI],
     /// Which rank is on which node, once it was asked for.
-    nodes: OnceCell<Nodes>,
+    nodes: OnceCell<Arc<Nodes>>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
     /// The root of the latest broadcast, or what no root is.
@@ -244,9 +245,9 @@ impl State {
             select::choose(&facts, &self.settings).map_err(Stop::Native)
         };
         // The nodes are asked for only where they can matter: not for what is native on any number
-        // of nodes, nor for what is ours on one.
+        // of nodes.
         choose(self.size)?;
-        choose(1).or_else(|_| choose(self.nodes()?.count()))
+        choose(self.nodes()?.count())
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
@@ -264,13 +265,13 @@ impl State {
     ///
     /// # Errors
     /// MPI's.
-    pub fn nodes(&self) -> Result<&Nodes, Error> {
+    pub fn nodes(&self) -> Result<&Arc<Nodes>, Error> {
         // No lock is held while MPI runs: two threads may find them at once, and find the same.
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
         let found = self.find_nodes(self.communicator, self.size)?;
-        Ok(self.nodes.get_or_init(|| found))
+        Ok(self.nodes.get_or_init(|| Arc::new(found)))
     }
 
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {

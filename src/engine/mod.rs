@@ -8,6 +8,9 @@
 //! finish all sends
 //! ```
 //!
+//! Where a plan runs several rounds [at once](Shape::at_once), their sends are all started before a
+//! receive of them is waited for, and window and sends count so many rounds as one.
+//!
 //! The engine interprets [`Round`]s. It knows no algorithm, no buffer and no MPI.
 //!
 //! **Pacing.** The papers' rounds are one-ported. Three things keep them so over MPI. Receives are
@@ -98,11 +101,13 @@ pub struct Engine {
     posted: usize,
     /// Rounds whose send has been started.
     started: usize,
-    /// Rounds that are done but for their send.
+    /// Rounds whose receive has been finished.
+    arrived: usize,
+    /// Rounds that are done but for their send, as are those at once with them.
     done: usize,
     /// Rounds whose send has been finished.
     finished: usize,
-    /// Whether something was received in the latest round that is done.
+    /// Whether something was received in the latest rounds that are done.
     received: bool,
 }
 
@@ -120,6 +125,7 @@ impl Engine {
             held: Vec::new(),
             posted: 0,
             started: 0,
+            arrived: 0,
             done: 0,
             finished: 0,
             received: false,
@@ -132,7 +138,13 @@ impl Engine {
         self.layout = Layout::new(stage, self.pacing);
         self.layout.fill_starts(stage, &mut self.starts);
         self.accumulators.clear(&self.shape);
-        (self.posted, self.started, self.done, self.finished) = (0, 0, 0, 0);
+        let window = self.window();
+        if self.rounds.len() < window {
+            self.rounds.resize_with(window, Round::default);
+            self.direct.resize(window, false);
+        }
+        (self.posted, self.started, self.finished) = (0, 0, 0);
+        (self.arrived, self.done) = (0, 0);
     }
 
     /// Runs the stage that was started until the end, or until the transport has to be waited for.
@@ -149,26 +161,36 @@ impl Engine {
         }
         while self.done < self.shape.rounds {
             self.post_receives(stage, transport)?;
-            if self.start_send(stage, transport)? == Progress::Pending
-                || self.finish_receive(&stage.view, transport)? == Progress::Pending
+            let end = self.done + self.shape.at_once;
+            if self.start_sends(end, stage, transport)? == Progress::Pending
+                || self.finish_receives(end, &stage.view, transport)? == Progress::Pending
             {
                 return Ok(Progress::Pending);
             }
-            for &fold in &self.round(self.done).folds {
-                self.fold(fold, &stage.view, transport)?;
-            }
-            self.done += 1;
+            self.received = (self.done..end).any(|index| !self.round(index).receives.is_empty());
+            self.done = end;
         }
         self.finish_sends(self.started, transport)
     }
 
+    /// Rounds whose receives may be posted.
+    fn window(&self) -> usize {
+        self.pacing.window * self.shape.at_once
+    }
+
+    /// Rounds whose sends may be outstanding.
+    fn sends(&self) -> usize {
+        self.pacing.sends * self.shape.at_once
+    }
+
     fn round(&self, index: usize) -> &Round {
-        &self.rounds[index % self.pacing.window]
+        &self.rounds[index % self.window()]
     }
 
     /// Fills in round `index`, without the blocks that are empty.
     fn fill(&mut self, index: usize, stage: &Stage) {
-        let round = &mut self.rounds[index % self.pacing.window];
+        let slot = index % self.window();
+        let round = &mut self.rounds[slot];
         round.clear();
         stage.plan.fill(index, round);
         let has_data = |block: Block| stage.view.units(block) > 0;
@@ -182,7 +204,7 @@ impl Engine {
         stage: &Stage,
         transport: &mut T,
     ) -> Result<(), T::Error> {
-        let end = self.shape.rounds.min(self.done + self.pacing.window);
+        let end = self.shape.rounds.min(self.done + self.window());
         while self.posted < end {
             self.fill(self.posted, stage);
             self.post_receive(self.posted, stage, transport)?;
@@ -206,7 +228,7 @@ impl Engine {
         let from = team.rank(round.from);
         let direct = self.place_in_result(index, view, transport);
         let scratch = Place::scratch(self.layout.receive(index, &self.starts));
-        let slot = index % self.pacing.window;
+        let slot = index % self.window();
         self.direct[slot] = direct.is_some();
         transport.start_receive(slot, from, direct.unwrap_or(scratch), length)
     }
@@ -238,28 +260,29 @@ impl Engine {
     fn is_first_arrival(&self, block: Block, index: usize) -> bool {
         let brings = |round: &Round| round.receives.iter().any(|other| other.block == block);
         self.accumulators.of(block).is_none()
-            && !(self.done..index).any(|earlier| brings(self.round(earlier)))
+            && !(self.arrived..index).any(|earlier| brings(self.round(earlier)))
     }
 
-    fn start_send<T: Transport>(
+    /// Starts the sends of rounds before `end`.
+    fn start_sends<T: Transport>(
         &mut self,
+        end: usize,
         Stage { team, view, .. }: &Stage,
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
-        let index = self.done;
-        if self.started > index {
-            return Ok(Progress::Ready);
+        while self.started < end {
+            let index = self.started;
+            let earlier = (index + 1).saturating_sub(self.sends());
+            if self.finish_sends(earlier, transport)? == Progress::Pending {
+                return Ok(Progress::Pending);
+            }
+            if let Some((place, length)) = self.gather(index, view, transport)? {
+                let (slot, mode) = (index % self.sends(), self.send_mode());
+                let to = team.rank(self.round(index).to);
+                transport.start_send(slot, to, place, length, mode)?;
+            }
+            self.started = index + 1;
         }
-        let earlier = (index + 1).saturating_sub(self.pacing.sends);
-        if self.finish_sends(earlier, transport)? == Progress::Pending {
-            return Ok(Progress::Pending);
-        }
-        if let Some((place, length)) = self.gather(view, transport)? {
-            let (slot, mode) = (index % self.pacing.sends, self.send_mode());
-            let to = team.rank(self.round(index).to);
-            transport.start_send(slot, to, place, length, mode)?;
-        }
-        self.started = index + 1;
         Ok(Progress::Ready)
     }
 
@@ -279,7 +302,7 @@ impl Engine {
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
         while self.finished < end {
-            let slot = self.finished % self.pacing.sends;
+            let slot = self.finished % self.sends();
             if transport.finish_send(slot)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
@@ -288,14 +311,15 @@ impl Engine {
         Ok(Progress::Ready)
     }
 
-    /// Makes the blocks that leave in this round one contiguous message; says where it is and how
+    /// Makes the blocks that leave in round `index` one contiguous message; says where it is and how
     /// long. None if there is nothing to send.
     fn gather<T: Transport>(
         &self,
+        index: usize,
         view: &View,
         transport: &mut T,
     ) -> Result<Option<(Place, usize)>, T::Error> {
-        let sends = &self.round(self.done).sends;
+        let sends = &self.round(index).sends;
         let Some(first) = sends.first() else {
             return Ok(None);
         };
@@ -316,19 +340,19 @@ impl Engine {
         let place = if sends.iter().all(is_fixed) && is_one_stretch(places, transport) {
             self.source(*first, view)
         } else {
-            self.pack(sends, view, transport)?
+            self.pack(index, view, transport)?
         };
         Ok(Some((place, length)))
     }
 
-    /// Copies the blocks that leave to where messages are packed.
+    /// Copies the blocks that leave in round `index` to where messages are packed.
     fn pack<T: Transport>(
         &self,
-        sends: &[Outgoing],
+        index: usize,
         view: &View,
         transport: &mut T,
     ) -> Result<Place, T::Error> {
-        let start = self.layout.send(self.done);
+        let (sends, start) = (&self.round(index).sends, self.layout.send(index));
         let (mut run, mut offset) = (None, start);
         for &outgoing in sends {
             let next = Run {
@@ -366,27 +390,34 @@ impl Engine {
         }
     }
 
-    fn finish_receive<T: Transport>(
+    /// Finishes the receives of rounds before `end`, and does their folds.
+    fn finish_receives<T: Transport>(
         &mut self,
+        end: usize,
         view: &View,
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
-        let slot = self.done % self.pacing.window;
-        if transport.finish_receive(slot)? == Progress::Pending {
-            return Ok(Progress::Pending);
+        while self.arrived < end {
+            let slot = self.arrived % self.window();
+            if transport.finish_receive(slot)? == Progress::Pending {
+                return Ok(Progress::Pending);
+            }
+            let receives = std::mem::take(&mut self.rounds[slot].receives);
+            self.take(&receives, view, transport)?;
+            self.settle(&receives, view, transport)?;
+            self.rounds[slot].receives = receives;
+            for &fold in &self.rounds[slot].folds {
+                self.fold(fold, view, transport)?;
+            }
+            self.arrived += 1;
         }
-        let receives = std::mem::take(&mut self.rounds[slot].receives);
-        self.received = !receives.is_empty();
-        self.take(&receives, view, transport)?;
-        self.settle(&receives, view, transport)?;
-        self.rounds[slot].receives = receives;
         Ok(Progress::Ready)
     }
 
-    /// Where the current round's message was received, if not in the result.
+    /// Where the message that has just arrived was received, if not in the result.
     fn received_at(&self) -> Option<usize> {
-        let is_direct = self.direct[self.done % self.pacing.window];
-        (!is_direct).then(|| self.layout.receive(self.done, &self.starts))
+        let is_direct = self.direct[self.arrived % self.window()];
+        (!is_direct).then(|| self.layout.receive(self.arrived, &self.starts))
     }
 
     /// Stores or combines the blocks that have arrived.

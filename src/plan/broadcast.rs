@@ -105,6 +105,7 @@ impl Plan for Broadcast {
             messages: 1,
             blocks: self.phases.blocks(),
             rounds: self.phases.rounds(),
+            at_once: 1,
             span: self.phases.span(),
             scratch: ScratchUse::Packing,
         }

@@ -141,6 +141,7 @@ impl Plan for Doubling {
             messages: p,
             blocks: self.segments.blocks,
             rounds,
+            at_once: 1,
             span: rounds,
             scratch: ScratchUse::Packing,
         }

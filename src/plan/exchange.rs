@@ -356,6 +356,7 @@ impl Plan for Exchange {
             messages: self.parts.parts.len(),
             blocks: self.parts.most_steps.max(1),
             rounds: self.parts.steps,
+            at_once: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

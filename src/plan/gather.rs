@@ -78,6 +78,7 @@ impl Plan for Gather {
             messages: p,
             blocks: 1,
             rounds: self.sequence.rounds(),
+            at_once: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

@@ -20,6 +20,8 @@
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
 //! | [`Census`] | MPI_Allreduce of few integers | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
+//! | [`Direct`] | within nodes | |
+//! | [`Leaders`]`<P>`, [`Reversed`]`<Leaders<P>>` | the first four and doubling, on nodes with several processes | named as future work by the first paper |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 |
 //!
 //! [`Succession`] and its [`Tree`]s are what [`TreeBroadcast`] and the
@@ -30,9 +32,11 @@
 mod all_to_all;
 mod broadcast;
 mod census;
+mod direct;
 mod doubling;
 mod exchange;
 mod gather;
+mod leaders;
 mod ordered;
 mod pipelined_allgather;
 mod reversed;
@@ -42,9 +46,11 @@ mod tree_broadcast;
 pub use all_to_all::{AllToAll, Routes};
 pub use broadcast::{Broadcast, Schedules};
 pub use census::{Census, Sent};
+pub use direct::Direct;
 pub use doubling::{Doubling, Segments};
 pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
+pub use leaders::{Heads, Leaders, Messages};
 pub use ordered::Ordered;
 pub use pipelined_allgather::PipelinedAllgather;
 pub use reversed::Reversed;
@@ -79,6 +85,10 @@ pub struct Shape {
     pub blocks: usize,
     /// The rounds; 0 for a single process.
     pub rounds: usize,
+    /// How many of them, one after the other, are run at once: 1 where a process sends and receives
+    /// one message at a time. What arrives in one of them is not sent before all are over. It
+    /// divides the number of rounds.
+    pub at_once: usize,
     /// For how many rounds after its arrival a block may still be sent, or arrive once more. Also
     /// the most blocks of a message, one after the other, for which that holds at once.
     pub span: usize,
@@ -346,8 +356,15 @@ plans! {
     AllToAll(AllToAll),
     Gather(Gather),
     Scatter(Scatter),
+    Direct(Direct),
     Exchange(Exchange),
     TreeBroadcast(TreeBroadcast),
+    LeadersBroadcast(Leaders<Broadcast>),
+    LeadersReduction(Reversed<Leaders<Broadcast>>),
+    LeadersAllgather(Leaders<Doubling>),
+    LeadersReduceScatter(Reversed<Leaders<Doubling>>),
+    LeadersPipelinedAllgather(Leaders<PipelinedAllgather>),
+    LeadersPipelinedReduceScatter(Reversed<Leaders<PipelinedAllgather>>),
 }
 
 const NOTHING: Shape = Shape {
@@ -355,6 +372,7 @@ const NOTHING: Shape = Shape {
     messages: 0,
     blocks: 1,
     rounds: 0,
+    at_once: 1,
     span: 0,
     scratch: ScratchUse::Nothing,
 };

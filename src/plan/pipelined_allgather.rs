@@ -85,6 +85,7 @@ impl Plan for PipelinedAllgather {
             messages: self.skips.processes(),
             blocks: self.phases.blocks(),
             rounds: self.phases.rounds(),
+            at_once: 1,
             span: self.phases.span(),
             scratch: ScratchUse::Packing,
         }

@@ -7,10 +7,13 @@
 //!   many consecutive blocks as the skips say. A flat circulant graph takes no notice of nodes:
 //!   nearly every message leaves its node, so the processes of a node share its port, and beta
 //!   counts as often as there are processes on it.
+//! - by leaders: as many rounds, ceil(log2) of the nodes and of the processes of a node; and a port
+//!   carries what a process of a flat graph on the nodes would send. What goes within the node meanwhile
+//!   is left out.
 //! - native: the start-ups of its pattern, and a factor times the port's time for m bytes. Native
-//!   collectives may be node-aware: where processes share a node they are charged neither for its
-//!   port nor a factor. Nor are they between few nodes, where there is little to gain. Both err on
-//!   the side of leaving a call native.
+//!   collectives may be node-aware: where processes share a node they are not charged for its port.
+//!   Nor are they charged a factor between few nodes, where there is little to gain. Both err on the
+//!   side of leaving a call native.
 //!
 //! The constants here are shipped. Where calls are learned of, alpha and beta are measured, with all
 //! processes sending at once, so that beta is what a process has of its node's port.
@@ -30,6 +33,7 @@
 //! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
 //! block of every root, which may have to be packed, so that their best values need not agree.
 
+use super::facts::phases;
 use super::settings::{F, G};
 use super::{Algorithm, Facts, Operation, Settings};
 
@@ -64,6 +68,14 @@ impl Network {
         Network {
             alpha: alpha as f64 * 1e-12,
             beta: beta as f64 * 1e-15,
+        }
+    }
+
+    /// The network of a node's port, where this is what each of so many processes has of it.
+    pub fn of_port(self, processes: usize) -> Network {
+        Network {
+            beta: self.beta / processes.max(1) as f64,
+            ..self
         }
     }
 
@@ -164,6 +176,9 @@ fn native_startups(call: &Facts) -> f64 {
 
 /// The predicted cost of `call`, run by `algorithm`.
 pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
+    if let Algorithm::Leaders { blocks, .. } = algorithm {
+        return by_leaders(call, blocks);
+    }
     let is_allreduce = call.operation == Operation::Allreduce;
     let q = f64::from(call.phases());
     let (rounds, bytes) = match algorithm {
@@ -188,6 +203,33 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     }
 }
 
+/// The predicted cost of `call`, run by leaders in `blocks` blocks.
+fn by_leaders(call: &Facts, blocks: usize) -> Cost {
+    let on_nodes = Facts {
+        processes: call.nodes,
+        largest: call.bytes.min(
+            call.largest
+                .saturating_mul(call.processes_per_node() as u64),
+        ),
+        ..*call
+    };
+    let across = if blocks > 1 || call.operation.is_rooted() {
+        Algorithm::Circulant { blocks }
+    } else {
+        Algorithm::Doubling { segment: 0 }
+    };
+    let within = f64::from(phases(call.processes_per_node()));
+    let stages = if call.operation == Operation::Allreduce {
+        2.0
+    } else {
+        1.0
+    };
+    circulant(&on_nodes, across).and(Cost {
+        rounds: stages * within,
+        bytes: 0.0,
+    })
+}
+
 /// Rounds and bytes of a reduce-scatter in which every process sends a block to every other.
 fn in_order(call: &Facts) -> (f64, f64) {
     let (all, others) = (call.bytes as f64, call.processes.saturating_sub(1) as f64);
@@ -209,7 +251,7 @@ pub fn native(call: &Facts) -> Cost {
     if call.smaller_group > 0 {
         return native_across_groups(call);
     }
-    let volume = if call.nodes <= FEW_NODES || call.processes_per_node() > 1 {
+    let volume = if call.nodes <= FEW_NODES {
         1.0
     } else {
         native_volume(call.operation).max(native_irregularity(call))

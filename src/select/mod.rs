@@ -84,6 +84,14 @@ pub enum Algorithm {
         /// Algorithm 1), or evenly (Algorithm 2).
         by_blocks: bool,
     },
+    /// The same as `Circulant` or, in one block, `Doubling`: between one process of each node, and from
+    /// there within the nodes.
+    Leaders {
+        /// n.
+        blocks: usize,
+        /// Bytes of a step in one block.
+        segment: usize,
+    },
     /// Successive broadcasts, each along a tree of its own.
     Trees,
     /// Successive broadcasts from owner to owner, several values in a message.
@@ -114,11 +122,12 @@ impl Algorithm {
             Algorithm::Tree => 5,
             Algorithm::Gray => 6,
             Algorithm::Exchange { .. } => 7,
-            Algorithm::Trees => 8,
-            Algorithm::Relay => 9,
-            Algorithm::Measured => 10,
-            Algorithm::Dissemination { .. } => 11,
-            Algorithm::Growing { .. } => 12,
+            Algorithm::Leaders { .. } => 8,
+            Algorithm::Trees => 9,
+            Algorithm::Relay => 10,
+            Algorithm::Measured => 11,
+            Algorithm::Dissemination { .. } => 12,
+            Algorithm::Growing { .. } => 13,
         }
     }
 
@@ -133,6 +142,7 @@ impl Algorithm {
             Algorithm::Doubling { segment }
             | Algorithm::Ordered { segment }
             | Algorithm::Exchange { segment, .. }
+            | Algorithm::Leaders { segment, .. }
             | Algorithm::Dissemination { segment }
             | Algorithm::Growing { segment } => segment,
             _ => usize::MAX,
@@ -142,7 +152,7 @@ impl Algorithm {
     /// The number of blocks that was chosen, for one that has several.
     pub fn blocks(self) -> usize {
         match self {
-            Algorithm::Circulant { blocks } => blocks,
+            Algorithm::Circulant { blocks } | Algorithm::Leaders { blocks, .. } => blocks,
             _ => 1,
         }
     }
@@ -189,14 +199,10 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
         return Err(Reason::Small);
     }
     let must_be_ours = settings.force || mode == Mode::Circulant;
-    // Forced calls are chosen before it is known on how many nodes they are.
-    let (network, nodes) = if must_be_ours {
-        (
-            Network::of_blocks(facts.operation, settings),
-            facts.processes,
-        )
+    let network = if must_be_ours {
+        Network::of_blocks(facts.operation, settings)
     } else {
-        (Network::SHIPPED, facts.nodes)
+        Network::SHIPPED
     };
     let sizing = if must_be_ours {
         Sizing::Given
@@ -205,11 +211,25 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     };
     let changed = rule.and_then(|rule| rule.change(settings));
     let settings = changed.as_ref().unwrap_or(settings);
-    let on_nodes = Facts { nodes, ..*facts };
-    let candidates = candidates(&on_nodes, settings, sizing);
     let named = rule.and_then(|rule| rule.algorithm);
-    let candidates = candidates.filter(|candidate| is_of(candidate.algorithm, named));
-    let fastest = fastest(candidates, network);
+    let fastest = |facts: &Facts, wanted: &dyn Fn(Algorithm) -> bool| {
+        let candidates = candidates(facts, settings, sizing);
+        let may_be = |candidate: &Candidate| {
+            is_of(candidate.algorithm, named) && wanted(candidate.algorithm)
+        };
+        fastest(candidates.filter(may_be), network)
+    };
+    let fastest = if must_be_ours {
+        // By leaders where there are any; else alike on any number of nodes.
+        let is_by_leaders = |algorithm| matches!(algorithm, Algorithm::Leaders { .. });
+        let apart = Facts {
+            nodes: facts.processes,
+            ..*facts
+        };
+        fastest(facts, &is_by_leaders).or_else(|| fastest(&apart, &|_| true))
+    } else {
+        fastest(facts, &|_| true)
+    };
     let fastest = fastest.ok_or(Reason::NotCommutative)?;
     if must_be_ours || fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
@@ -327,12 +347,9 @@ impl Kind {
 /// seconds of each candidate, the MPI library's first.
 pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 1 + SLOTS] {
     // What a process has of its node's port was measured.
-    let apart = Facts {
-        nodes: facts.processes,
-        ..*facts
-    };
+    let port = network.of_port(facts.processes_per_node());
     let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
-        Some(algorithm) => cost::circulant(&apart, algorithm).on(network),
+        Some(algorithm) => cost::circulant(facts, algorithm).on(port),
         None => f64::INFINITY,
     });
     let mut all = [cost::native(facts).on(network); 1 + SLOTS];
@@ -402,6 +419,7 @@ fn exist(facts: &Facts) -> bool {
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
+/// - Where there are several nodes with several processes, the same by leaders.
 fn candidates(
     facts: &Facts,
     settings: &Settings,
@@ -426,18 +444,41 @@ enum Sizing {
     Measured(Network),
 }
 
+/// The most candidates of ours on a flat circulant graph, and as many by leaders of nodes.
+const FLAT: usize = 4;
+
 /// The most candidates of ours.
-const SLOTS: usize = 4;
+const SLOTS: usize = 2 * FLAT;
 
 /// The most candidates, the MPI library among them.
 pub const PLACES: usize = 1 + SLOTS;
 
 /// What the candidates are called, the MPI library first: by their places.
-pub const CANDIDATES: [&str; PLACES] = ["native", "one-block", "n", "n/2", "2n"];
+pub const CANDIDATES: [&str; PLACES] = [
+    "native",
+    "one-block",
+    "n",
+    "n/2",
+    "2n",
+    "leaders-one-block",
+    "leaders-n",
+    "leaders-n/2",
+    "leaders-2n",
+];
 
-/// The algorithms of a call, each at a place of its own: one that is not pipelined, and pipelines of
-/// n blocks, and of other numbers of them.
+/// The algorithms of a call, each at a place of its own.
 fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; SLOTS] {
+    let (flat, by_leaders) = (
+        flat(facts, settings, sizing),
+        by_leaders(facts, settings, sizing),
+    );
+    let mut all = flat.into_iter().chain(by_leaders);
+    std::array::from_fn(|_| all.next().flatten())
+}
+
+/// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of other
+/// numbers of them.
+fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     let pipelined = |single| {
         let [n, others @ ..] = numbers_of_blocks(facts, settings, sizing);
@@ -458,7 +499,7 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
     let keeps_order = facts.order == Order::Ranks;
     match facts.operation {
         Operation::Bcast if is_gray(facts, settings) => only(Algorithm::Gray),
-        _ if !exist(facts) => [None; SLOTS],
+        _ if !exist(facts) => [None; FLAT],
         Operation::Bcast | Operation::Reduce => pipelined(None),
         Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
             let are_equal = facts.operation == Operation::Allgather;
@@ -479,9 +520,29 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         Operation::Alltoall => only(Algorithm::Combining),
         Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
         Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
-            [None; SLOTS]
+            [None; FLAT]
         }
     }
+}
+
+/// The same by leaders of nodes, where the order of the ranks need not be kept.
+fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
+    let has_nodes = facts.nodes > 1 && facts.nodes < facts.processes && facts.smaller_group == 0;
+    let keeps_order = facts.operation.combines() && facts.order == Order::Ranks;
+    let may_be = has_nodes && !keeps_order && !is_gray(facts, settings);
+    let sizing = match sizing {
+        Sizing::Measured(network) => Sizing::Measured(network.of_port(facts.processes_per_node())),
+        other => other,
+    };
+    let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
+    flat(facts, settings, sizing).map(|algorithm| {
+        let blocks = match algorithm.filter(|_| may_be)? {
+            Algorithm::Circulant { blocks } => blocks,
+            Algorithm::Doubling { .. } | Algorithm::Census => 1,
+            _ => return None,
+        };
+        Some(Algorithm::Leaders { blocks, segment })
+    })
 }
 
 /// n, and other numbers of blocks. Where settings say how many there are, these.
@@ -549,6 +610,7 @@ mod tests {
                 segment,
                 by_blocks: true,
             },
+            Algorithm::Leaders { blocks: 1, segment },
             Algorithm::Trees,
             Algorithm::Relay,
             Algorithm::Measured,
@@ -581,10 +643,46 @@ mod tests {
         assert_eq!(choose(&call(100, 16, 16), &auto), Err(Reason::Small));
         assert_eq!(choose(&call(65536, 16, 16), &auto), Err(Reason::CostModel));
         // A flat circulant graph would cross each node's port 32 times over.
-        assert_eq!(
-            choose(&call(64 * MIB, 1152, 36), &auto),
-            Err(Reason::CostModel)
+        let on_nodes = choose(&call(64 * MIB, 1152, 36), &auto);
+        assert!(
+            matches!(on_nodes, Ok(Algorithm::Leaders { .. })),
+            "{on_nodes:?}"
         );
+    }
+
+    /// By leaders goes what may, where there are several nodes and several processes on one of them.
+    #[test]
+    fn leaders_are_for_several_nodes_with_several_processes() {
+        let of = |facts: &Facts| by_leaders(facts, &Settings::default(), Sizing::Shipped);
+        let has = |facts: &Facts| of(facts).iter().any(Option::is_some);
+        for operation in Operation::VARIANTS {
+            let facts = |nodes| Facts {
+                operation: *operation,
+                ..call(MIB, 16, nodes)
+            };
+            let is_among = *operation as usize <= Operation::Allreduce as usize;
+            for nodes in [1, 2, 5, 15, 16] {
+                let is_divided = nodes > 1 && nodes < 16;
+                assert_eq!(has(&facts(nodes)), is_among && is_divided, "{operation:?}");
+            }
+            let ordered = Facts {
+                order: Order::Ranks,
+                ..facts(4)
+            };
+            let combines = operation.combines();
+            assert_eq!(has(&ordered), is_among && !combines, "{operation:?}");
+            let across_groups = Facts {
+                smaller_group: 3,
+                ..facts(4)
+            };
+            assert!(!has(&across_groups));
+        }
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        let forced = choose(&call(1, 16, 4), &force);
+        assert!(matches!(forced, Ok(Algorithm::Leaders { blocks: 1, .. })));
     }
 
     /// Blocks that suit the network of the cost model are what the choice depends on, and what is
@@ -698,7 +796,11 @@ mod tests {
         let circulant = |blocks| Ok(Algorithm::Circulant { blocks });
         assert_eq!(at(100, 16, 16), circulant(3));
         assert_eq!(at(2048, 16, 16), Err(Reason::Chosen));
-        assert_eq!(at(65536, 16, 8), circulant(4));
+        let leaders = Algorithm::Leaders {
+            blocks: 4,
+            segment: 32768,
+        };
+        assert_eq!(at(65536, 16, 8), Ok(leaders));
         assert_eq!(at(65536, 16, 16), Err(Reason::CostModel));
         assert_eq!(at(65536, 17, 9), Err(Reason::Chosen));
         let is_open = |bytes, nodes| Kind::of(&call(bytes, 16, nodes), &rules).is_some();

@@ -182,9 +182,12 @@ pub fn read(operation: Operation, text: &str) -> Result<Vec<CallRule>, Misread> 
 /// The names of algorithms that run `operation` where the facts of a call allow it.
 fn algorithms(operation: Operation) -> &'static [&'static str] {
     match operation {
-        Operation::Allgather | Operation::Allgatherv => &["doubling", "exchange"],
-        Operation::ReduceScatter | Operation::ReduceScatterBlock => &["doubling", "ordered"],
-        Operation::Allreduce => &["doubling", "ordered", "census"],
+        Operation::Bcast | Operation::Reduce => &["leaders"],
+        Operation::Allgather | Operation::Allgatherv => &["doubling", "exchange", "leaders"],
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => {
+            &["doubling", "ordered", "leaders"]
+        }
+        Operation::Allreduce => &["doubling", "ordered", "census", "leaders"],
         Operation::Alltoall => &["combining"],
         Operation::Gather | Operation::Scatter => &["tree"],
         _ => &[],
@@ -423,7 +426,7 @@ mod tests {
             assert!(problem.starts_with(&start), "{text}: {problem}");
         }
         let whole = bcast("nativ").expect_err("no rule");
-        assert_eq!(whole, "accepted is auto, native or circulant");
+        assert_eq!(whole, "accepted is auto, native, circulant or leaders");
         let doubling = read(Operation::Allgatherv, "doubling,segment=64K");
         let name =
             |rules: Vec<CallRule>| rules[0].algorithm.map(|index| Algorithm::VARIANTS[index]);

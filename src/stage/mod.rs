@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod between_groups;
+mod leaders;
 
 pub use between_groups::Groups;
+pub use leaders::{Cut, leads};
 
 use std::ops::Range;
 
@@ -165,10 +167,10 @@ impl Stages {
         &self.stages[..self.used]
     }
 
-    /// The rounds of all stages.
+    /// The rounds of all stages; those at once count as one.
     pub fn rounds(&self) -> usize {
-        let stages = self.as_slice().iter();
-        stages.map(|stage| stage.plan.shape().rounds).sum()
+        let shapes = self.as_slice().iter().map(|stage| stage.plan.shape());
+        shapes.map(|shape| shape.rounds / shape.at_once).sum()
     }
 
     /// The most blocks of any message.

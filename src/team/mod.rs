@@ -7,9 +7,9 @@
 
 #![forbid(unsafe_code)]
 
-mod nodes;
+mod machine;
 
-pub use nodes::Nodes;
+pub use machine::Machine;
 
 use std::sync::Arc;
 

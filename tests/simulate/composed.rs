@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use circulant::engine::{Pacing, Synchronous};
+use circulant::nodes::Nodes;
 use circulant::plan::block_range;
 use circulant::schedule::Rule;
 use circulant::stage::{Stages, even};
-use circulant::team::{Graph, Nodes, Ranks, Team};
+use circulant::team::{Graph, Ranks, Team};
 
 use crate::simulator::{Conditions, Memory, contribution, execute, sum};
 

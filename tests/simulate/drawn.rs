@@ -13,10 +13,11 @@ use proptest::sample::Index;
 use strum::VariantArray;
 
 use circulant::engine::{Pacing, Synchronous};
+use circulant::nodes::Nodes;
 use circulant::plan::Division;
 use circulant::schedule::Rule;
-use circulant::stage::{Span, Stages, even};
-use circulant::team::{Graph, Ranks, Team};
+use circulant::stage::{Cut, Span, Stages, even};
+use circulant::team::{Graph, Machine, Ranks, Team};
 
 use crate::simulator::{
     Conditions, Intergroup, Memory, Operator, contribution, execute, in_order, simulate_intergroup,
@@ -40,9 +41,14 @@ enum Kind {
     AllToAll,
     Gather,
     Scatter,
+    BroadcastByLeaders,
+    ReductionByLeaders,
+    AllgatherByLeaders,
+    ReduceScatterByLeaders,
+    AllreduceByLeaders,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 19] = [
     Kind::Broadcast,
     Kind::TreeBroadcast,
     Kind::Reduction,
@@ -57,6 +63,11 @@ const KINDS: [Kind; 14] = [
     Kind::AllToAll,
     Kind::Gather,
     Kind::Scatter,
+    Kind::BroadcastByLeaders,
+    Kind::ReductionByLeaders,
+    Kind::AllgatherByLeaders,
+    Kind::ReduceScatterByLeaders,
+    Kind::AllreduceByLeaders,
 ];
 
 impl Kind {
@@ -70,6 +81,9 @@ impl Kind {
                 | Kind::Allreduce
                 | Kind::OrderedAllreduce
                 | Kind::Census
+                | Kind::ReductionByLeaders
+                | Kind::ReduceScatterByLeaders
+                | Kind::AllreduceByLeaders
         )
     }
 
@@ -92,6 +106,20 @@ impl Kind {
                 | Kind::Allreduce
                 | Kind::OrderedAllreduce
                 | Kind::Census
+                | Kind::BroadcastByLeaders
+                | Kind::ReductionByLeaders
+                | Kind::AllreduceByLeaders
+        )
+    }
+
+    fn is_by_leaders(self) -> bool {
+        matches!(
+            self,
+            Kind::BroadcastByLeaders
+                | Kind::ReductionByLeaders
+                | Kind::AllgatherByLeaders
+                | Kind::ReduceScatterByLeaders
+                | Kind::AllreduceByLeaders
         )
     }
 }
@@ -112,6 +140,8 @@ struct DrawnCall {
     /// The ranks, in the order of the team.
     ranks: Vec<usize>,
     rule: Rule,
+    /// The nodes of the processes, again and again.
+    nodes: Vec<u64>,
     /// Units of the stretch that is this call's own.
     length: usize,
     stages: Vec<DrawnStage>,
@@ -171,13 +201,14 @@ fn teams(processes: usize) -> impl Strategy<Value = Vec<usize>> {
 fn calls(processes: usize) -> impl Strategy<Value = DrawnCall> {
     let rules = prop::sample::select(<Rule as VariantArray>::VARIANTS.to_vec());
     let stages = prop::collection::vec(stages(), 1..4);
-    (teams(processes), rules, 0..120usize, stages).prop_map(|(ranks, rule, length, stages)| {
-        DrawnCall {
-            ranks,
-            rule,
-            length,
-            stages,
-        }
+    let nodes = prop::collection::vec(0..9u64, 1..30);
+    let team = (teams(processes), rules, nodes);
+    (team, 0..120usize, stages).prop_map(|((ranks, rule, nodes), length, stages)| DrawnCall {
+        ranks,
+        rule,
+        nodes,
+        length,
+        stages,
     })
 }
 
@@ -279,8 +310,10 @@ fn add(
         .collect();
     let whole = serial.combined(ranks, range, in_place);
     let is_said = match kind {
-        Kind::Broadcast | Kind::TreeBroadcast => serial.said(ranks[root], range.clone()).is_some(),
-        Kind::Allgather | Kind::PipelinedAllgather => {
+        Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
+            serial.said(ranks[root], range.clone()).is_some()
+        }
+        Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
             let mut own = ranks.iter().zip(&parts);
             own.all(|(&rank, part)| serial.said(rank, of(part)).is_some())
         }
@@ -290,13 +323,22 @@ fn add(
         _ if kind.has_messages() => combined.is_some(),
         _ => whole.is_some(),
     };
-    let is_possible = range.start == 0 || !kind.is_at_start();
+    let nodes = call.nodes.iter().copied().cycle().take(p);
+    let nodes = Arc::new(Nodes::of_keys(&nodes.collect::<Vec<_>>()));
+    let is_possible =
+        (range.start == 0 || !kind.is_at_start()) && (!kind.is_by_leaders() || nodes.count() > 1);
     if !is_said || !is_possible {
         return;
     }
     for (team, stages) in teams.iter().zip(&mut *stages) {
         let (n, segment, messages) = (stage.blocks, stage.segment, parts.iter().copied());
         let range = range.clone();
+        let machine = Machine::new(nodes.clone(), ranks, team.place(), call.rule);
+        let on = (team, &machine);
+        let cut = match n % 2 {
+            0 => Cut::Blocks(n),
+            _ => Cut::Segments(segment),
+        };
         match kind {
             Kind::Broadcast => stages.broadcast(team, root, n, range),
             Kind::TreeBroadcast => stages.tree_broadcast(team, root, range),
@@ -316,28 +358,39 @@ fn add(
             Kind::AllToAll => stages.all_to_all(team, each),
             Kind::Gather => stages.gather(team, root, each),
             Kind::Scatter => stages.scatter(team, root, each),
+            Kind::BroadcastByLeaders => stages.broadcast_by_leaders(on, root, n, range),
+            Kind::ReductionByLeaders => {
+                stages.reduction_by_leaders(on, root, n, range, in_place);
+            }
+            Kind::AllgatherByLeaders => stages.allgather_by_leaders(on, &parts, cut),
+            Kind::ReduceScatterByLeaders => {
+                stages.reduce_scatter_by_leaders(on, &parts, cut, in_place);
+            }
+            Kind::AllreduceByLeaders => {
+                stages.allreduce_by_leaders(on, range, segment, in_place);
+            }
         }
     }
     match kind {
-        Kind::Broadcast | Kind::TreeBroadcast => {
+        Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
             let units = serial.said(ranks[root], range.clone()).unwrap();
             ranks
                 .iter()
                 .for_each(|&rank| serial.set(rank, range.start, &units));
         }
-        Kind::Reduction => {
+        Kind::Reduction | Kind::ReductionByLeaders => {
             ranks
                 .iter()
                 .for_each(|&rank| serial.forget(rank, range.clone()));
             serial.set(ranks[root], range.start, &whole.unwrap());
         }
-        Kind::Allreduce | Kind::OrderedAllreduce | Kind::Census => {
+        Kind::Allreduce | Kind::OrderedAllreduce | Kind::Census | Kind::AllreduceByLeaders => {
             let units = whole.unwrap();
             ranks
                 .iter()
                 .for_each(|&rank| serial.set(rank, range.start, &units));
         }
-        Kind::Allgather | Kind::PipelinedAllgather => {
+        Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
             for (&owner, part) in ranks.iter().zip(&parts) {
                 let units = serial.said(owner, of(part)).unwrap();
                 ranks
@@ -345,7 +398,10 @@ fn add(
                     .for_each(|&rank| serial.set(rank, part.result, &units));
             }
         }
-        Kind::ReduceScatter | Kind::PipelinedReduceScatter | Kind::OrderedReduceScatter => {
+        Kind::ReduceScatter
+        | Kind::PipelinedReduceScatter
+        | Kind::OrderedReduceScatter
+        | Kind::ReduceScatterByLeaders => {
             let combined = combined.unwrap();
             for (place, &rank) in ranks.iter().enumerate() {
                 parts.iter().for_each(|part| serial.forget(rank, of(part)));

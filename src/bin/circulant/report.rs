@@ -242,7 +242,17 @@ pub fn draw_learned(report: &Report, file: &Path) -> io::Result<()> {
 
 /// The line of the chosen, and those of all candidates.
 fn candidates(rows: &[&Learned]) -> Vec<Line> {
-    const COLORS: [RGBColor; PLACES] = [BLACK, RED, BLUE, GREEN, MAGENTA];
+    const COLORS: [RGBColor; PLACES] = [
+        BLACK,
+        RED,
+        BLUE,
+        GREEN,
+        MAGENTA,
+        CYAN,
+        RGBColor(255, 140, 0),
+        RGBColor(120, 80, 40),
+        RGBColor(128, 128, 128),
+    ];
     let line = |label: &str, style, name: &dyn Fn(&Learned) -> String| {
         let points = rows.iter().filter_map(|row| {
             let seconds = row.tried.get(&name(row))?;

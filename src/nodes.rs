@@ -1,5 +1,7 @@
 //! Which rank is on which node.
 
+#![forbid(unsafe_code)]
+
 use std::collections::HashMap;
 
 /// The nodes of a communicator, numbered by their lowest ranks, and the ranks of each.
@@ -9,6 +11,8 @@ pub struct Nodes {
     ranks: Vec<Vec<usize>>,
     /// By rank: its node, and its place among the ranks of that node.
     places: Vec<(usize, usize)>,
+    /// The most ranks of a node.
+    largest: usize,
 }
 
 impl Nodes {
@@ -24,7 +28,12 @@ impl Nodes {
             places.push((node, ranks[node].len()));
             ranks[node].push(rank);
         }
-        Nodes { ranks, places }
+        let largest = ranks.iter().map(Vec::len).max().unwrap_or(0);
+        Nodes {
+            ranks,
+            places,
+            largest,
+        }
     }
 
     /// Every `size >= 1` consecutive ranks are a node. The last one may have fewer.
@@ -36,6 +45,16 @@ impl Nodes {
     /// How many nodes there are.
     pub fn count(&self) -> usize {
         self.ranks.len()
+    }
+
+    /// How many ranks there are.
+    pub fn processes(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The most ranks of a node.
+    pub fn largest(&self) -> usize {
+        self.largest
     }
 
     /// The node of a rank.

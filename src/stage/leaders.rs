@@ -1,0 +1,206 @@
+//! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`].
+//!
+//! An allgather first gathers the messages of each node at its leader. A reduce-scatter, backward,
+//! scatters them from there in the end. The leader is the process with the longest message: one that
+//! has all needs not send it to another first.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Span, Stages, View, broadcast};
+use crate::nodes::Nodes;
+use crate::plan::{
+    AnyPlan, Broadcast, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather, Plan,
+    Reversed, Segments,
+};
+use crate::team::{Machine, Team};
+
+/// How messages across are cut.
+#[derive(Clone, Copy, Debug)]
+pub enum Cut {
+    /// Into so many blocks, that are pipelined.
+    Blocks(usize),
+    /// In one block, in steps of about so many units.
+    Segments(usize),
+}
+
+impl Cut {
+    /// Into `blocks` blocks, or one in steps of about `segment` units.
+    pub fn new(blocks: usize, segment: usize) -> Cut {
+        if blocks > 1 {
+            Cut::Blocks(blocks)
+        } else {
+            Cut::Segments(segment)
+        }
+    }
+}
+
+/// Whether this process gathers the messages of its node, or scatters them.
+pub fn leads(machine: &Machine, messages: &[Span]) -> bool {
+    head_of_own(machine, &heads(&machine.nodes, messages)) == machine.node.place()
+}
+
+impl Stages {
+    /// `range` from `root` to all, in `blocks` blocks, on a team of all of the machine's processes.
+    pub fn broadcast_by_leaders(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        root: usize,
+        blocks: usize,
+        range: Range<usize>,
+    ) {
+        self.add(team, true, [Span::at(range)], |_| {
+            from_root(machine, root, blocks)
+        });
+    }
+
+    /// `range`, combined at `root`, in `blocks` blocks.
+    pub fn reduction_by_leaders(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        root: usize,
+        blocks: usize,
+        range: Range<usize>,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, [Span::at(range)], |_| {
+            Reversed(from_root(machine, root, blocks))
+        });
+    }
+
+    /// Message j from rank j to all, for all j.
+    pub fn allgather_by_leaders(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        messages: &[Span],
+        cut: Cut,
+    ) {
+        let heads = heads(&machine.nodes, messages);
+        let of_node = of_node(machine, messages);
+        let (node, head) = (&machine.node, head_of_own(machine, &heads));
+        self.add(node, true, of_node, |_| {
+            Direct::gather(node.size(), node.place(), head)
+        });
+        let messages = messages.iter().copied();
+        self.add(team, true, messages, |view| match cut {
+            Cut::Blocks(blocks) => AnyPlan::from(pipelined(machine, heads, view, blocks)),
+            Cut::Segments(segment) => doubling(machine, heads, view, segment).into(),
+        });
+    }
+
+    /// Message j combined at rank j, for all j. The results of all messages of a node have room at
+    /// its leader.
+    pub fn reduce_scatter_by_leaders(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        messages: &[Span],
+        cut: Cut,
+        in_place: bool,
+    ) {
+        let heads = heads(&machine.nodes, messages);
+        self.add(team, in_place, messages.iter().copied(), |view| match cut {
+            Cut::Blocks(blocks) => {
+                AnyPlan::from(Reversed(pipelined(machine, heads.clone(), view, blocks)))
+            }
+            Cut::Segments(segment) => {
+                Reversed(doubling(machine, heads.clone(), view, segment)).into()
+            }
+        });
+        let of_node = of_node(machine, messages).map(|span| Span {
+            input: span.result,
+            ..span
+        });
+        let (node, head) = (&machine.node, head_of_own(machine, &heads));
+        self.add(node, true, of_node, |_| {
+            Direct::scatter(node.size(), node.place(), head)
+        });
+    }
+
+    /// `range`, combined at all processes: each node combines an even part of it, at its lowest rank.
+    pub fn allreduce_by_leaders(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        range: Range<usize>,
+        segment: usize,
+        in_place: bool,
+    ) {
+        let nodes = &machine.nodes;
+        let mut messages = vec![Span::at(range.start..range.start); nodes.processes()];
+        for (node, part) in super::even(range, nodes.count()).enumerate() {
+            messages[nodes.ranks(node)[0]] = part;
+        }
+        let heads = Heads::Lowest;
+        self.add(team, in_place, messages.iter().copied(), |view| {
+            Reversed(doubling(machine, heads.clone(), view, segment))
+        });
+        self.add(team, true, messages, |view| {
+            doubling(machine, heads, view, segment)
+        });
+    }
+}
+
+/// The rank with the longest message leads its node, the lowest of several.
+fn heads(nodes: &Nodes, messages: &[Span]) -> Heads {
+    let head = |node: usize| {
+        let ranks = nodes.ranks(node).iter().copied();
+        ranks.rev().max_by_key(|&rank| messages[rank].length)
+    };
+    let is_lowest = |node: usize| head(node) == nodes.ranks(node).first().copied();
+    if (0..nodes.count()).all(is_lowest) {
+        return Heads::Lowest;
+    }
+    Heads::Listed((0..nodes.count()).filter_map(head).collect())
+}
+
+/// The messages of the ranks of this node.
+fn of_node<'a>(machine: &'a Machine, messages: &'a [Span]) -> impl Iterator<Item = Span> + 'a {
+    let ranks = machine.nodes.ranks(machine.nodes.node(machine.place));
+    ranks.iter().map(|&rank| messages[rank])
+}
+
+/// The place of the leader in this node.
+fn head_of_own(machine: &Machine, heads: &Heads) -> usize {
+    let nodes = &machine.nodes;
+    nodes.place(heads.of(nodes.node(machine.place), nodes))
+}
+
+fn from_root(machine: &Machine, root: usize, blocks: usize) -> Leaders<Broadcast> {
+    let across = broadcast(&machine.leaders, machine.nodes.node(root), blocks);
+    lead(machine, across, Heads::Root(root), Messages::Whole)
+}
+
+fn lead<P: Plan>(machine: &Machine, across: P, heads: Heads, messages: Messages) -> Leaders<P> {
+    let head = head_of_own(machine, &heads);
+    let within = broadcast(&machine.node, head, across.shape().rounds);
+    let place = (Arc::clone(&machine.nodes), machine.place);
+    Leaders::new(across, within, place, heads, messages)
+}
+
+fn pipelined(
+    machine: &Machine,
+    heads: Heads,
+    view: &View,
+    blocks: usize,
+) -> Leaders<PipelinedAllgather> {
+    let team = &machine.leaders;
+    let filled = team.filled(lengths(machine, view));
+    let across = PipelinedAllgather::new(team.skips(), team.table(), filled, team.place(), blocks);
+    lead(machine, across, heads, Messages::OfRanks)
+}
+
+fn doubling(machine: &Machine, heads: Heads, view: &View, segment: usize) -> Leaders<Doubling> {
+    let team = &machine.leaders;
+    let longest = lengths(machine, view).max().unwrap_or(0);
+    let segments = Segments::new(longest, segment);
+    let across = Doubling::new(team.sequence(), team.place(), segments);
+    lead(machine, across, heads, Messages::OfRanks)
+}
+
+/// The units of all messages of each node.
+fn lengths<'a>(machine: &'a Machine, view: &'a View) -> impl Iterator<Item = usize> + 'a {
+    let nodes = &machine.nodes;
+    (0..nodes.count()).map(|node| {
+        let ranks = nodes.ranks(node).iter();
+        ranks.map(|&rank| view.messages[rank].length).sum()
+    })
+}

@@ -1,0 +1,40 @@
+//! The nodes of a team as teams.
+
+use std::sync::Arc;
+
+use super::{Graph, Ranks, Team};
+use crate::nodes::Nodes;
+use crate::schedule::Rule;
+
+/// The nodes as one process sees them.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Which process is on which node.
+    pub nodes: Arc<Nodes>,
+    /// Which of the processes this one is.
+    pub place: usize,
+    /// A process of each node; the one of this node is at its place. Which that is differs from call
+    /// to call: those of this team are the first ones of the nodes.
+    pub leaders: Team,
+    /// The processes of this node.
+    pub node: Team,
+}
+
+impl Machine {
+    /// As process `place` of a team sees it, whose processes are on these nodes, and have ranks
+    /// `ranks`.
+    pub fn new(nodes: Arc<Nodes>, ranks: &[usize], place: usize, rule: Rule) -> Machine {
+        let node = nodes.node(place);
+        let team = |processes: &[usize], place| {
+            let ranks: Vec<_> = processes.iter().map(|&process| ranks[process]).collect();
+            let graph = Graph::new(ranks.len(), rule);
+            Team::new(Arc::new(graph), Ranks::of(&ranks), place)
+        };
+        Machine {
+            leaders: team(&nodes.lane(0), node),
+            node: team(nodes.ranks(node), nodes.place(place)),
+            nodes,
+            place,
+        }
+    }
+}
