@@ -273,7 +273,7 @@ fn bad_values_are_refused_and_the_default_stays() {
                     "circulant: CIRCULANT_{name}=\"{value}\" cannot be read: accepted is {}; \
                      {instead}",
                     if name == "BCAST" {
-                        "auto, native or circulant"
+                        "auto, native, circulant or leaders"
                     } else {
                         &described.accepted
                     }
@@ -292,8 +292,8 @@ fn complaints_in_full() {
     );
     assert_eq!(
         complaint("BCAST=on"),
-        "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native or circulant; \
-         using auto"
+        "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native, circulant or \
+         leaders; using auto"
     );
     assert_eq!(
         complaint("BCAST=native:0-32q;auto"),
