@@ -16,11 +16,11 @@
 //! | [`team`] | lists of ranks, and what is computed once for their number | no | forbidden |
 //! | [`transport`] | messages and memory, by name; over MPI's point-to-point calls | yes | yes |
 //! | [`plan`] | per algorithm, the rounds of one process, as data | no | forbidden |
-//! | [`nodes`] | which rank is on which node | no | forbidden |
 //! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
 //! | [`pool`] | scratch, on lease to calls | no | forbidden |
 //! | [`select`] | settings; which algorithm runs a call, and with which parameters | no | forbidden |
 //! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
+//! | [`nodes`] | which rank is on which node | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
 

@@ -4,6 +4,22 @@
 
 use std::collections::HashMap;
 
+use strum::{FromRepr, VariantNames};
+
+/// How ranks are placed on nodes, where a setting says so.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u64)]
+pub enum Placement {
+    /// Consecutive ranks are a node.
+    #[default]
+    Blocked,
+    /// Consecutive ranks are on consecutive nodes.
+    Cyclic,
+    /// Ranks are on nodes without an order, of different sizes.
+    Shuffled,
+}
+
 /// The nodes of a communicator, numbered by their lowest ranks, and the ranks of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
@@ -36,9 +52,19 @@ impl Nodes {
         }
     }
 
-    /// Every `size >= 1` consecutive ranks are a node. The last one may have fewer.
-    pub fn of_size(processes: usize, size: usize) -> Nodes {
-        let keys: Vec<_> = (0..processes).map(|rank| (rank / size) as u64).collect();
+    /// Nodes of `size >= 1` ranks. One of them may have fewer; if they are shuffled, every other one.
+    pub fn of_size(processes: usize, size: usize, placement: Placement) -> Nodes {
+        let count = processes.div_ceil(size).max(1);
+        let places = shuffled(processes);
+        let key = |rank: usize| match placement {
+            Placement::Blocked => rank / size,
+            Placement::Cyclic => rank % count,
+            Placement::Shuffled => {
+                let place = places[rank];
+                place / size + count * usize::from(place % (2 * size) == 0)
+            }
+        };
+        let keys: Vec<_> = (0..processes).map(|rank| key(rank) as u64).collect();
         Nodes::of_keys(&keys)
     }
 
@@ -79,6 +105,13 @@ impl Nodes {
             .filter_map(|ranks| ranks.get(place).copied())
             .collect()
     }
+}
+
+/// The numbers below `processes` without an order.
+fn shuffled(processes: usize) -> Vec<usize> {
+    let mut all: Vec<_> = (0..processes).collect();
+    all.sort_by_key(|&number| (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    all
 }
 
 #[cfg(test)]
@@ -125,13 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_size_are_consecutive() {
-        let nodes = Nodes::of_size(7, 3);
-        assert_eq!(nodes.count(), 3);
-        assert_eq!(
-            [0, 1, 2].map(|node| nodes.ranks(node).to_vec()),
-            [vec![0, 1, 2], vec![3, 4, 5], vec![6]]
-        );
-        assert_eq!(Nodes::of_size(4, 100).count(), 1);
+    fn nodes_of_a_size_are_where_the_placement_says() {
+        let ranks = |placement| {
+            let nodes = Nodes::of_size(7, 3, placement);
+            let ranks = (0..nodes.count()).map(|node| nodes.ranks(node).to_vec());
+            ranks.collect::<Vec<_>>()
+        };
+        let blocked = [vec![0, 1, 2], vec![3, 4, 5], vec![6]];
+        assert_eq!(ranks(Placement::Blocked), blocked);
+        let cyclic = [vec![0, 3, 6], vec![1, 4], vec![2, 5]];
+        assert_eq!(ranks(Placement::Cyclic), cyclic);
+        let mut sizes: Vec<_> = ranks(Placement::Shuffled).iter().map(Vec::len).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes, [1, 1, 2, 3]);
+        for placement in [Placement::Blocked, Placement::Cyclic] {
+            assert_eq!(Nodes::of_size(4, 100, placement).count(), 1);
+        }
     }
 }

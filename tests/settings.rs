@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 
+use circulant::nodes::Placement;
 use circulant::schedule::Rule;
 use circulant::select::{
     Algorithm, BcastOrder, CallRule, Description, ENCODED, Merging, Mode, Operation,
@@ -88,6 +89,7 @@ fn the_defaults_are_the_documented_ones() {
         successive: Successive::Auto,
         relayed: 1_024,
         node_size: None,
+        placement: Placement::Blocked,
         select: Select::Learn,
         chunks: 1,
         inter: true,
@@ -132,6 +134,7 @@ fn good_values_of_the_general_variables() {
         ("SELECT=trial", |s| s.select = Select::Trial),
         ("SELECT=adaptive", |s| s.select = Select::Adaptive),
         ("NODE_SIZE=3", |s| s.node_size = Some(3)),
+        ("PLACEMENT=cyclic", |s| s.placement = Placement::Cyclic),
         ("CHUNKS=2", |s| s.chunks = 2),
         ("RELAYED=0", |s| s.relayed = 0),
         ("RELAYED=1M", |s| s.relayed = 1 << 20),
@@ -248,6 +251,7 @@ fn bad_values_are_refused_and_the_default_stays() {
         ("MERGE", ["bruck", "1", "Circulant"]),
         ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
         ("NODE_SIZE", ["0", "1048577", "all"]),
+        ("PLACEMENT", ["Blocked", "1", "random"]),
         ("CHUNKS", ["0", "17", "many"]),
         ("BCAST", ["ours", "1", "Native"]),
         ("REDUCE_BLOCKS", ["0", "1048577", "K"]),
@@ -405,6 +409,7 @@ fn everything_set() -> Settings {
         "PACING=eager",
         "SCRATCH_MAX=7",
         "NODE_SIZE=6",
+        "PLACEMENT=shuffled",
         "CHUNKS=7",
         "COMMUNICATORS=7",
         "GPU=0",

@@ -278,7 +278,7 @@ impl State {
         match self.settings.node_size {
             Some(size_of_node) => {
                 let size_of_node = usize::try_from(size_of_node).unwrap_or(usize::MAX);
-                Ok(Nodes::of_size(size, size_of_node))
+                Ok(Nodes::of_size(size, size_of_node, self.settings.placement))
             }
             None => Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?)),
         }

@@ -16,6 +16,7 @@ use super::Operation;
 use super::rules::{CallRule, RULE_WORDS, RULES_MAX};
 use super::variable::Variable;
 use super::variables::{PREFIX, VARIABLES, variables};
+use crate::nodes::Placement;
 use crate::schedule::Rule;
 
 /// The settings in force: plain data, with public fields. Values from [`Settings::read`] and
@@ -65,6 +66,8 @@ pub struct Settings {
     pub relayed: u64,
     /// This many consecutive ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
+    /// How ranks are placed on nodes of that size.
+    pub placement: Placement,
     /// The number of calls, in progress at the same time, into which a broadcast is cut.
     pub chunks: usize,
     /// Whether circulant may run calls on inter-communicators.
@@ -243,6 +246,7 @@ impl Default for Settings {
             successive: Successive::default(),
             relayed: 1 << 10,
             node_size: None,
+            placement: Placement::default(),
             chunks: 1,
             inter: true,
             gpu: true,

@@ -11,6 +11,7 @@ use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::settings::CHUNKS_MAX;
 use super::variable::{Accepts, Variable};
 use super::{BcastOrder, Merging, Operation, Pacing, Select, Settings, Successive};
+use crate::nodes::Placement;
 use crate::schedule::Rule;
 
 /// The prefix of every variable's name.
@@ -303,9 +304,18 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_NODE_SIZE",
                 Accepts::Number(1..=1 << 20),
-                "this many consecutive ranks count as one node, whatever machines they are on",
+                "this many ranks count as one node, whatever machines they are on",
                 |s| s.node_size.unwrap_or(0),
                 |s, word| s.node_size = Some(word),
+            ),
+            Variable::agreed(
+                "CIRCULANT_PLACEMENT",
+                Accepts::OneOf(Placement::VARIANTS),
+                "how ranks are placed on nodes of CIRCULANT_NODE_SIZE; blocked: consecutive ones on \
+                 one node; cyclic: on one node after the other; shuffled: in no order, on nodes of \
+                 different sizes",
+                |s| s.placement as u64,
+                |s, word| s.placement = Placement::from_repr(word).unwrap_or_default(),
             ),
             Variable::agreed(
                 "CIRCULANT_CHUNKS",

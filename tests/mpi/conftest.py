@@ -13,6 +13,7 @@ def pytest_addoption(parser):
     parser.addoption("--build", required=True, help="the folder with what was built for it")
     parser.addoption("--all", action="store_true", help="every number of processes, and every variant")
     parser.addoption("--beside", action="store_true", help="another MPI is tested: what depends on the MPI")
+    parser.addoption("--setting", action="append", default=[], help="NAME=VALUE: CIRCULANT_NAME where a test sets none")
     parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite and MPICH's as well")
 
 
@@ -51,7 +52,8 @@ def pytest_report_header(config):
 
 def mpi_of(config):
     build = pathlib.Path(config.getoption("build")).resolve()
-    return Mpi(config.getoption("mpi"), config.getoption("mpirun"), build)
+    settings = dict(setting.split("=", 1) for setting in config.getoption("setting"))
+    return Mpi(config.getoption("mpi"), config.getoption("mpirun"), build, settings)
 
 
 @pytest.fixture(scope="session")

@@ -142,6 +142,7 @@ class Mpi:
     family: str  # "openmpi", "mpich", "intelmpi" or "mpiabi"
     mpirun: str
     build: pathlib.Path  # holds libcirculant.so, tests/, venv/
+    settings: dict  # where a test sets none
 
     @property
     def library(self):
@@ -159,7 +160,7 @@ class Mpi:
         """Under the library; the report is written to the file `report` and read from it."""
         environment = dict(NATIVE_ENVIRONMENT[self.family] if trapped else {})
         environment["CIRCULANT_REPORT"] = str(report)
-        for name, value in (settings or {}).items():
+        for name, value in {**self.settings, **(settings or {})}.items():
             environment[f"CIRCULANT_{name}"] = str(value)
         run = self.run(processes, command, library or self.library, environment, **options)
         return run.with_report(report)

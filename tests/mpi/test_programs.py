@@ -31,7 +31,12 @@ VARIANTS = {
     "two-chunks": {"CHUNKS": 2, "BLOCKS": 5},
     "many-chunks": {"CHUNKS": 5, "BLOCK_SIZE": 300, "WINDOW": 3},
     "nodes-of-two": {"NODE_SIZE": 2},
+    "nodes-of-two-cyclic": {"NODE_SIZE": 2, "PLACEMENT": "cyclic", "BLOCKS": 4},
+    "nodes-of-three-shuffled": {"NODE_SIZE": 3, "PLACEMENT": "shuffled"},
+    "nodes-of-four-one-block": {"NODE_SIZE": 4, "BLOCKS": 1, "SEGMENT": 3000},
 }
+# What leaders of nodes run.
+BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
 VARIANT_PROCESSES = [3, 8]
 
 # The operations and settings of the algorithms with one block.
@@ -142,6 +147,9 @@ def test_program(mpi, native_run, report, program, processes, variant):
     run = mpi.preloaded(processes, command, report, settings, trapped=program in TRAPPED)
     compare(run, native)
     assert run.all_outcomes() == counted(run.stdout)
+    if 1 < settings.get("NODE_SIZE", 1) < processes:
+        ran = {row["operation"] for row in run.rows() if "leaders" in row.get("algorithms", {})}
+        assert ran == set(run.all_outcomes()) & BY_LEADERS, run.describe()
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 5])

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use circulant::engine::{Pacing, Synchronous};
-use circulant::nodes::Nodes;
+use circulant::nodes::{Nodes, Placement};
 use circulant::plan::block_range;
 use circulant::schedule::Rule;
 use circulant::stage::{Stages, even};
@@ -49,7 +49,7 @@ fn allreduce_by_nodes_and_lanes() {
     ] {
         for (length, segment) in [(1, 1), (40, 3), (501, 64)] {
             let p = count * size;
-            let nodes = Nodes::of_size(p, size);
+            let nodes = Nodes::of_size(p, size, Placement::Blocked);
             let memory = |rank| Memory {
                 input: (0..length)
                     .map(|unit| contribution(rank, 0, unit))
