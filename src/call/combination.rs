@@ -12,7 +12,7 @@ use crate::mpi::{Array, Counts, Operator};
 use crate::plan::block_range;
 use crate::pool::{Amount, Need};
 use crate::select::{Algorithm, MESSAGE_MAX, Reason};
-use crate::stage::{Cut, Span, Stages, consecutive, leads};
+use crate::stage::{Cut, Span, Stages, consecutive, leads, lengths_of_nodes};
 use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
@@ -132,10 +132,8 @@ impl Combination {
     ) -> Result<Done, Stop> {
         let mut messages: Vec<_> = consecutive(lengths).collect();
         let (nodes, own) = (&machine.nodes, machine.place);
-        let node = nodes.ranks(nodes.node(own));
-        let sum = |ranks: &[usize]| ranks.iter().map(|&rank| messages[rank].length).sum();
-        let most: Option<usize> = (0..nodes.count()).map(|node| sum(nodes.ranks(node))).max();
-        let (of_node, leads) = (sum(node), leads(machine, &messages));
+        let most = lengths_of_nodes(nodes, &messages).max().unwrap_or(0);
+        let leads = leads(machine, &messages);
         let mut end = messages[own].length;
         for (rank, span) in messages.iter_mut().enumerate() {
             span.result = 0;
@@ -145,14 +143,14 @@ impl Combination {
             }
         }
         let aside = match (leads, self.in_place) {
-            (true, _) => Aside::Result(of_node),
+            (true, _) => Aside::Result(end),
             (false, true) => Aside::Result(self.result.count()),
             (false, false) => Aside::Nothing,
         };
         let mut stages = service.spare.stages();
         stages.reduce_scatter_by_leaders((&service.team, machine), &messages, cut, false);
         let scratch = scratch_units(&stages, service.pacing);
-        self.run_stages(service, stages, scratch, aside, most.unwrap_or(0))
+        self.run_stages(service, stages, scratch, aside, most)
     }
 
     /// In place, what others contributed is combined in the result, where the input is. So the

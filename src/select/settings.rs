@@ -64,7 +64,7 @@ pub struct Settings {
     pub successive: Successive,
     /// The most bytes of values in a message from owner to owner, unless a single value has more.
     pub relayed: u64,
-    /// This many consecutive ranks count as one node, whatever machines they are on.
+    /// This many ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
     /// How ranks are placed on nodes of that size.
     pub placement: Placement,

@@ -11,7 +11,7 @@ use super::{Span, Stages, View, broadcast};
 use crate::nodes::Nodes;
 use crate::plan::{
     AnyPlan, Broadcast, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather, Plan,
-    Reversed, Segments,
+    Reversed,
 };
 use crate::team::{Machine, Team};
 
@@ -182,25 +182,24 @@ fn pipelined(
     view: &View,
     blocks: usize,
 ) -> Leaders<PipelinedAllgather> {
-    let team = &machine.leaders;
-    let filled = team.filled(lengths(machine, view));
-    let across = PipelinedAllgather::new(team.skips(), team.table(), filled, team.place(), blocks);
+    let lengths = lengths_of_nodes(&machine.nodes, &view.messages);
+    let across = super::pipelined(&machine.leaders, lengths, blocks);
     lead(machine, across, heads, Messages::OfRanks)
 }
 
 fn doubling(machine: &Machine, heads: Heads, view: &View, segment: usize) -> Leaders<Doubling> {
-    let team = &machine.leaders;
-    let longest = lengths(machine, view).max().unwrap_or(0);
-    let segments = Segments::new(longest, segment);
-    let across = Doubling::new(team.sequence(), team.place(), segments);
+    let longest = lengths_of_nodes(&machine.nodes, &view.messages).max();
+    let across = super::doubling(&machine.leaders, longest.unwrap_or(0), segment);
     lead(machine, across, heads, Messages::OfRanks)
 }
 
-/// The units of all messages of each node.
-fn lengths<'a>(machine: &'a Machine, view: &'a View) -> impl Iterator<Item = usize> + 'a {
-    let nodes = &machine.nodes;
+/// By node, the units of all messages of its ranks.
+pub fn lengths_of_nodes<'a>(
+    nodes: &'a Nodes,
+    messages: &'a [Span],
+) -> impl Iterator<Item = usize> + 'a {
     (0..nodes.count()).map(|node| {
         let ranks = nodes.ranks(node).iter();
-        ranks.map(|&rank| view.messages[rank].length).sum()
+        ranks.map(|&rank| messages[rank].length).sum()
     })
 }

@@ -11,7 +11,7 @@ mod between_groups;
 mod leaders;
 
 pub use between_groups::Groups;
-pub use leaders::{Cut, leads};
+pub use leaders::{Cut, leads, lengths_of_nodes};
 
 use std::ops::Range;
 
@@ -251,7 +251,9 @@ impl Stages {
         messages: impl IntoIterator<Item = Span>,
         segment: usize,
     ) {
-        self.add(team, true, messages, |view| doubling(team, view, segment));
+        self.add(team, true, messages, |view| {
+            doubling(team, view.longest(), segment)
+        });
     }
 
     /// Message j combined at process j, for all j, in one block, in steps of about `segment` units.
@@ -263,7 +265,7 @@ impl Stages {
         in_place: bool,
     ) {
         self.add(team, in_place, messages, |view| {
-            Reversed(doubling(team, view, segment))
+            Reversed(doubling(team, view.longest(), segment))
         });
     }
 
@@ -274,7 +276,9 @@ impl Stages {
         messages: impl IntoIterator<Item = Span>,
         blocks: usize,
     ) {
-        self.add(team, true, messages, |view| pipelined(team, view, blocks));
+        self.add(team, true, messages, |view| {
+            pipelined(team, view.lengths(), blocks)
+        });
     }
 
     /// Message j combined at process j, for all j, in `blocks` blocks.
@@ -286,7 +290,7 @@ impl Stages {
         in_place: bool,
     ) {
         self.add(team, in_place, messages, |view| {
-            Reversed(pipelined(team, view, blocks))
+            Reversed(pipelined(team, view.lengths(), blocks))
         });
     }
 
@@ -342,12 +346,18 @@ impl Stages {
     }
 }
 
-fn doubling(team: &Team, view: &View, segment: usize) -> Doubling {
-    let segments = Segments::new(view.longest(), segment);
+/// For messages of at most `longest` units.
+fn doubling(team: &Team, longest: usize, segment: usize) -> Doubling {
+    let segments = Segments::new(longest, segment);
     Doubling::new(team.sequence(), team.place(), segments)
 }
 
-fn pipelined(team: &Team, view: &View, blocks: usize) -> PipelinedAllgather {
-    let filled = team.filled(view.lengths());
+/// For messages of `lengths` units.
+fn pipelined(
+    team: &Team,
+    lengths: impl Iterator<Item = usize>,
+    blocks: usize,
+) -> PipelinedAllgather {
+    let filled = team.filled(lengths);
     PipelinedAllgather::new(team.skips(), team.table(), filled, team.place(), blocks)
 }
