@@ -275,13 +275,13 @@ impl Learning {
 
 /// What rank 0 knows of such communicators, or else the network. Collective.
 fn find_known(state: &State) -> Result<Known, Stop> {
-    let (processes, nodes) = (state.size(), state.nodes()?.count());
+    let (processes, nodes) = (state.size(), state.nodes()?);
     state.serve([None, None], |service| {
-        if let Some(known) = known::share(service.communicator(), processes, nodes)? {
+        if let Some(known) = known::share(service.communicator(), processes, nodes.count())? {
             return Ok(known);
         }
-        let network = network::measure(service)?;
-        Ok(Known::new(processes, nodes, network))
+        let network = network::measure(service, nodes)?;
+        Ok(Known::new(processes, nodes.count(), network))
     })
 }
 

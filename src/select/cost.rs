@@ -71,10 +71,18 @@ impl Network {
         }
     }
 
-    /// The network of a node's port, where this is what each of so many processes has of it.
-    pub fn of_port(self, processes: usize) -> Network {
+    /// That of a node, where this is what each of so many processes of it has when all send.
+    pub fn of_node(self, processes: usize) -> Network {
         Network {
             beta: self.beta / processes.max(1) as f64,
+            ..self
+        }
+    }
+
+    /// What each of so many processes of a node has of it when all send.
+    pub fn shared_by(self, processes: usize) -> Network {
+        Network {
+            beta: self.beta * processes.max(1) as f64,
             ..self
         }
     }

@@ -346,13 +346,12 @@ impl Kind {
 /// What the cost model predicts for calls of the kind of `facts` on a network that was measured:
 /// seconds of each candidate, the MPI library's first.
 pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 1 + SLOTS] {
-    // What a process has of its node's port was measured.
-    let port = network.of_port(facts.processes_per_node());
     let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
-        Some(algorithm) => cost::circulant(facts, algorithm).on(port),
+        Some(algorithm) => cost::circulant(facts, algorithm).on(network),
         None => f64::INFINITY,
     });
-    let mut all = [cost::native(facts).on(network); 1 + SLOTS];
+    let native = cost::native(facts).on(network.shared_by(facts.processes_per_node()));
+    let mut all = [native; 1 + SLOTS];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all
 }
@@ -468,8 +467,14 @@ pub const CANDIDATES: [&str; PLACES] = [
 
 /// The algorithms of a call, each at a place of its own.
 fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; SLOTS] {
+    let of_process = match sizing {
+        Sizing::Measured(network) => {
+            Sizing::Measured(network.shared_by(facts.processes_per_node()))
+        }
+        other => other,
+    };
     let (flat, by_leaders) = (
-        flat(facts, settings, sizing),
+        flat(facts, settings, of_process),
         by_leaders(facts, settings, sizing),
     );
     let mut all = flat.into_iter().chain(by_leaders);
@@ -530,10 +535,6 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     let has_nodes = facts.nodes > 1 && facts.nodes < facts.processes && facts.smaller_group == 0;
     let keeps_order = facts.operation.combines() && facts.order == Order::Ranks;
     let may_be = has_nodes && !keeps_order && !is_gray(facts, settings);
-    let sizing = match sizing {
-        Sizing::Measured(network) => Sizing::Measured(network.of_port(facts.processes_per_node())),
-        other => other,
-    };
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     flat(facts, settings, sizing).map(|algorithm| {
         let blocks = match algorithm.filter(|_| may_be)? {
