@@ -24,11 +24,11 @@ def build(name):
     return (name if name in PACKAGED else mpicc), folder
 
 
-def rows_on_hosts(mpi, folder, hosts, settings, *program, rate=RATE):
-    """The rows that a program prints on so many hosts, one process each, with the library and `settings`."""
+def rows_on_hosts(mpi, folder, hosts, settings, *program, rate=RATE, per_host=1):
+    """The rows that a program prints on so many hosts, with the library and `settings`."""
     environment = {"LD_PRELOAD": folder / "libcirculant.so", **settings}
     words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
-    cluster = ["mpirun", "--hosts", str(hosts), "--rate", rate, "--mpi", mpi, *words]
+    cluster = ["mpirun", "--hosts", str(hosts), "--per-host", str(per_host), "--rate", rate, "--mpi", mpi, *words]
     return rows_of(output_of(ROOT / "scripts/cluster", *cluster, "--", *map(str, program)))
 
 
