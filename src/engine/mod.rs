@@ -45,7 +45,7 @@ use crate::plan::{
     Action, AnyPlan, Arrival, Block, Fold, Incoming, Operand, Outgoing, Plan, Round, Shape, Source,
 };
 use crate::stage::{Stage, Stages, View};
-use crate::transport::{Place, Progress, SendMode, Transport};
+use crate::transport::{Place, Progress, SLOTS, SendMode, Transport};
 
 /// How far rounds may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,19 @@ pub struct Pacing {
     pub sends: usize,
     /// Which of them are synchronous-mode.
     pub synchronous: Synchronous,
+}
+
+impl Pacing {
+    /// That of a plan of this shape: rounds that are run at once count as one, as far as a transport
+    /// has slots.
+    fn of(self, shape: &Shape) -> Pacing {
+        let slots = |rounds: usize| (rounds * shape.at_once).min(SLOTS);
+        Pacing {
+            window: slots(self.window),
+            sends: slots(self.sends),
+            ..self
+        }
+    }
 }
 
 /// Which sends are synchronous-mode.
@@ -84,6 +97,9 @@ struct Run {
 /// nothing.
 #[derive(Debug)]
 pub struct Engine {
+    /// That of every stage.
+    given: Pacing,
+    /// That of the current one.
     pacing: Pacing,
     shape: Shape,
     layout: Layout,
@@ -115,6 +131,7 @@ impl Engine {
     /// An engine that keeps rounds in step so.
     pub fn new(pacing: Pacing) -> Engine {
         Engine {
+            given: pacing,
             pacing,
             shape: AnyPlan::Nothing.shape(),
             layout: Layout::default(),
@@ -135,10 +152,11 @@ impl Engine {
     /// Sets out to run `stage`.
     pub fn start(&mut self, stage: &Stage) {
         self.shape = stage.plan.shape();
-        self.layout = Layout::new(stage, self.pacing);
+        self.pacing = self.given.of(&self.shape);
+        self.layout = Layout::new(stage, self.given);
         self.layout.fill_starts(stage, &mut self.starts);
         self.accumulators.clear(&self.shape);
-        let window = self.window();
+        let window = self.pacing.window;
         if self.rounds.len() < window {
             self.rounds.resize_with(window, Round::default);
             self.direct.resize(window, false);
@@ -173,23 +191,13 @@ impl Engine {
         self.finish_sends(self.started, transport)
     }
 
-    /// Rounds whose receives may be posted.
-    fn window(&self) -> usize {
-        self.pacing.window * self.shape.at_once
-    }
-
-    /// Rounds whose sends may be outstanding.
-    fn sends(&self) -> usize {
-        self.pacing.sends * self.shape.at_once
-    }
-
     fn round(&self, index: usize) -> &Round {
-        &self.rounds[index % self.window()]
+        &self.rounds[index % self.pacing.window]
     }
 
     /// Fills in round `index`, without the blocks that are empty.
     fn fill(&mut self, index: usize, stage: &Stage) {
-        let slot = index % self.window();
+        let slot = index % self.pacing.window;
         let round = &mut self.rounds[slot];
         round.clear();
         stage.plan.fill(index, round);
@@ -204,7 +212,7 @@ impl Engine {
         stage: &Stage,
         transport: &mut T,
     ) -> Result<(), T::Error> {
-        let end = self.shape.rounds.min(self.done + self.window());
+        let end = self.shape.rounds.min(self.done + self.pacing.window);
         while self.posted < end {
             self.fill(self.posted, stage);
             self.post_receive(self.posted, stage, transport)?;
@@ -228,7 +236,7 @@ impl Engine {
         let from = team.rank(round.from);
         let direct = self.place_in_result(index, view, transport);
         let scratch = Place::scratch(self.layout.receive(index, &self.starts));
-        let slot = index % self.window();
+        let slot = index % self.pacing.window;
         self.direct[slot] = direct.is_some();
         transport.start_receive(slot, from, direct.unwrap_or(scratch), length)
     }
@@ -272,12 +280,12 @@ impl Engine {
     ) -> Result<Progress, T::Error> {
         while self.started < end {
             let index = self.started;
-            let earlier = (index + 1).saturating_sub(self.sends());
+            let earlier = (index + 1).saturating_sub(self.pacing.sends);
             if self.finish_sends(earlier, transport)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
             if let Some((place, length)) = self.gather(index, view, transport)? {
-                let (slot, mode) = (index % self.sends(), self.send_mode());
+                let (slot, mode) = (index % self.pacing.sends, self.send_mode());
                 let to = team.rank(self.round(index).to);
                 transport.start_send(slot, to, place, length, mode)?;
             }
@@ -302,7 +310,7 @@ impl Engine {
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
         while self.finished < end {
-            let slot = self.finished % self.sends();
+            let slot = self.finished % self.pacing.sends;
             if transport.finish_send(slot)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
@@ -398,7 +406,7 @@ impl Engine {
         transport: &mut T,
     ) -> Result<Progress, T::Error> {
         while self.arrived < end {
-            let slot = self.arrived % self.window();
+            let slot = self.arrived % self.pacing.window;
             if transport.finish_receive(slot)? == Progress::Pending {
                 return Ok(Progress::Pending);
             }
@@ -416,7 +424,7 @@ impl Engine {
 
     /// Where the message that has just arrived was received, if not in the result.
     fn received_at(&self) -> Option<usize> {
-        let is_direct = self.direct[self.arrived % self.window()];
+        let is_direct = self.direct[self.arrived % self.pacing.window];
         (!is_direct).then(|| self.layout.receive(self.arrived, &self.starts))
     }
 

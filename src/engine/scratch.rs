@@ -31,11 +31,7 @@ impl Layout {
         if shape.scratch == ScratchUse::Nothing {
             return Layout::default();
         }
-        let pacing = Pacing {
-            window: pacing.window * shape.at_once,
-            sends: pacing.sends * shape.at_once,
-            ..pacing
-        };
+        let pacing = pacing.of(&shape);
         let sizes = Sizes::new(stage);
         let widths = (0..shape.rounds).map(|round| stage.plan.width(round));
         let widest = widths.max().unwrap_or(0);

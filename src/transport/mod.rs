@@ -69,6 +69,9 @@ pub enum Progress {
     Pending,
 }
 
+/// The sends that can be outstanding in a transport, and the receives: their slots are below this.
+pub const SLOTS: usize = 64;
+
 /// The largest standard send that is made without a request, in bytes: MPI libraries buffer such
 /// messages, and a request costs more than waiting.
 pub const BLOCKING_MAX: usize = 4 << 10;

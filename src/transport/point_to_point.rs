@@ -7,7 +7,7 @@
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-use super::{BLOCKING_MAX, Place, Progress, SendMode, Transport};
+use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
 use crate::mpi::{
     Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
     ignored_status, int, native,
@@ -61,9 +61,6 @@ pub enum Lengths {
 /// the data. All transfers have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch(pub Error);
-
-/// The most sends, and the most receives, that can be outstanding.
-pub const SLOTS: usize = 64;
 
 /// A transfer that was asked for in vain.
 #[derive(Clone, Copy, Debug)]
