@@ -11,8 +11,8 @@ use crate::engine::scratch_units;
 use crate::mpi::{Array, Counts, Operator};
 use crate::plan::block_range;
 use crate::pool::{Amount, Need};
-use crate::select::{Algorithm, MESSAGE_MAX, Reason};
-use crate::stage::{Cut, Span, Stages, consecutive, leads, lengths_of_nodes};
+use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
+use crate::stage::{Span, Stages, consecutive, leads, lengths_of_nodes};
 use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
@@ -85,8 +85,12 @@ impl Combination {
                 .map(|count| usize::try_from(count).unwrap_or(0))
         };
         let segment = units(algorithm.segment(), self.input.datatype().size());
-        if let Some(machine) = service.machine_of(algorithm).cloned() {
-            let cut = Cut::new(algorithm.blocks(), segment);
+        let machine = service.machine_of(algorithm).cloned();
+        if let (Algorithm::Leaders { cut }, Some(machine)) = (algorithm, machine) {
+            let cut = match cut {
+                Cut::Segments(_) => Cut::Segments(segment),
+                Cut::Blocks(blocks) => Cut::Blocks(blocks),
+            };
             return self.reduce_scatter_by_leaders(cut, service, &machine, lengths());
         }
         let mut end = 0;

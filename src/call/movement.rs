@@ -13,7 +13,7 @@ use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::block_range;
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
-use crate::stage::{Cut, Stages, consecutive};
+use crate::stage::{Stages, consecutive};
 use crate::team::Team;
 use crate::transport::{Bytes, Packing};
 
@@ -147,9 +147,8 @@ impl Allgather {
         let (team, messages) = (&service.team, consecutive(lengths()));
         let machine = service.machine_of(algorithm);
         match (algorithm, machine) {
-            (Algorithm::Leaders { blocks, segment }, Some(machine)) => {
+            (Algorithm::Leaders { cut }, Some(machine)) => {
                 let messages: Vec<_> = messages.collect();
-                let cut = Cut::new(blocks, segment);
                 stages.allgather_by_leaders((team, machine), &messages, cut);
             }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),

@@ -240,14 +240,10 @@ impl State {
         if self.settings.asks_for_nodes(facts.operation) {
             return select::choose(&facts, &self.settings).map_err(Stop::Native);
         }
-        let choose = |nodes| {
-            let facts = Facts { nodes, ..facts };
-            select::choose(&facts, &self.settings).map_err(Stop::Native)
-        };
-        // The nodes are asked for only where they can matter: not for what is native on any number
-        // of nodes.
-        choose(self.size)?;
-        choose(self.nodes()?.count())
+        // The nodes are asked for only where they can matter.
+        select::choose_on_any_nodes(&facts, &self.settings).map_err(Stop::Native)?;
+        let nodes = self.nodes()?.count();
+        select::choose(&Facts { nodes, ..facts }, &self.settings).map_err(Stop::Native)
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast

@@ -15,8 +15,8 @@
 //!   Nor are they charged a factor between few nodes, where there is little to gain. Both err on the
 //!   side of leaving a call native.
 //!
-//! The constants here are shipped. Where calls are learned of, alpha and beta are measured, with all
-//! processes sending at once, so that beta is what a process has of its node's port.
+//! The constants here are shipped. Where calls are learned of, alpha and beta are measured, between
+//! one process of each node, so that beta is that of a port.
 //!
 //! **The number of blocks.** A pipeline of n blocks takes n - 1 + q rounds, q = ceil(log2 p). Small
 //! blocks fill it soon, large ones cost few start-ups; with start-up time alpha and time per byte
@@ -35,7 +35,7 @@
 
 use super::facts::phases;
 use super::settings::{F, G};
-use super::{Algorithm, Facts, Operation, Settings};
+use super::{Algorithm, Cut, Facts, Operation, Settings};
 
 /// What messages take on a network.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -173,19 +173,23 @@ fn native_irregularity(call: &Facts) -> f64 {
 const RING_FROM: u64 = 512 << 10;
 
 /// Between so many nodes native collectives cost about what the wire does.
-const FEW_NODES: usize = 3;
+pub(super) const FEW_NODES: usize = 3;
 
-/// The start-ups of a native collective: those of a tree, and for a ring one a process.
+/// The start-ups of a native collective: those of a tree, and for a ring one a node, unless there are
+/// few.
 fn native_startups(call: &Facts) -> f64 {
     let is_ring = call.operation == Operation::Allgather && call.bytes >= RING_FROM;
-    let around = if is_ring { call.processes as f64 } else { 0.0 };
+    let around = match is_ring && call.nodes > FEW_NODES {
+        true => call.nodes as f64,
+        false => 0.0,
+    };
     f64::from(call.phases()) + around
 }
 
 /// The predicted cost of `call`, run by `algorithm`.
 pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
-    if let Algorithm::Leaders { blocks, .. } = algorithm {
-        return by_leaders(call, blocks);
+    if let Algorithm::Leaders { cut } = algorithm {
+        return by_leaders(call, cut);
     }
     let is_allreduce = call.operation == Operation::Allreduce;
     let q = f64::from(call.phases());
@@ -211,8 +215,8 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     }
 }
 
-/// The predicted cost of `call`, run by leaders in `blocks` blocks.
-fn by_leaders(call: &Facts, blocks: usize) -> Cost {
+/// The predicted cost of `call`, run by leaders whose messages are cut so.
+fn by_leaders(call: &Facts, cut: Cut) -> Cost {
     let on_nodes = Facts {
         processes: call.nodes,
         largest: call.bytes.min(
@@ -221,10 +225,9 @@ fn by_leaders(call: &Facts, blocks: usize) -> Cost {
         ),
         ..*call
     };
-    let across = if blocks > 1 || call.operation.is_rooted() {
-        Algorithm::Circulant { blocks }
-    } else {
-        Algorithm::Doubling { segment: 0 }
+    let across = match cut {
+        Cut::Blocks(blocks) => Algorithm::Circulant { blocks },
+        Cut::Segments(segment) => Algorithm::Doubling { segment },
     };
     let within = f64::from(phases(call.processes_per_node()));
     let stages = if call.operation == Operation::Allreduce {
@@ -264,9 +267,15 @@ pub fn native(call: &Facts) -> Cost {
     } else {
         native_volume(call.operation).max(native_irregularity(call))
     };
+    // A collective that knows the nodes does not send through a port what stays within its node.
+    let ports = if call.nodes > 1 {
+        call.nodes
+    } else {
+        call.processes.max(1)
+    };
     let bytes = match call.operation {
         Operation::Bcast | Operation::Reduce | Operation::Allreduce => call.bytes as f64,
-        _ => call.bytes as f64 * (1.0 - 1.0 / call.processes.max(1) as f64),
+        _ => call.bytes as f64 * (1.0 - 1.0 / ports as f64),
     };
     Cost {
         rounds: native_startups(call),

@@ -13,7 +13,7 @@
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `added` | the functions that MPI does not have |
-//! | `rules` | the rules of the environment: who runs which calls of an operation
+//! | `rules` | the rules of the environment: who runs which calls of an operation |
 //! | `settings` | the settings in force, and their agreement between ranks |
 //! | `variables` | the table of environment variables |
 //! | `variable` | one variable: its text, its value, its place in the settings |
@@ -84,13 +84,11 @@ pub enum Algorithm {
         /// Algorithm 1), or evenly (Algorithm 2).
         by_blocks: bool,
     },
-    /// The same as `Circulant` or, in one block, `Doubling`: between one process of each node, and from
+    /// The same as `Circulant` or, in steps, `Doubling`: between one process of each node, and from
     /// there within the nodes.
     Leaders {
-        /// n.
-        blocks: usize,
-        /// Bytes of a step in one block.
-        segment: usize,
+        /// How messages between nodes are cut.
+        cut: Cut,
     },
     /// Successive broadcasts, each along a tree of its own.
     Trees,
@@ -108,6 +106,15 @@ pub enum Algorithm {
         /// Bytes of the largest message.
         segment: usize,
     },
+}
+
+/// How messages are cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cut {
+    /// Into so many blocks, that are pipelined.
+    Blocks(usize),
+    /// In one block, in steps of about so many bytes.
+    Segments(usize),
 }
 
 impl Algorithm {
@@ -142,7 +149,9 @@ impl Algorithm {
             Algorithm::Doubling { segment }
             | Algorithm::Ordered { segment }
             | Algorithm::Exchange { segment, .. }
-            | Algorithm::Leaders { segment, .. }
+            | Algorithm::Leaders {
+                cut: Cut::Segments(segment),
+            }
             | Algorithm::Dissemination { segment }
             | Algorithm::Growing { segment } => segment,
             _ => usize::MAX,
@@ -152,7 +161,10 @@ impl Algorithm {
     /// The number of blocks that was chosen, for one that has several.
     pub fn blocks(self) -> usize {
         match self {
-            Algorithm::Circulant { blocks } | Algorithm::Leaders { blocks, .. } => blocks,
+            Algorithm::Circulant { blocks }
+            | Algorithm::Leaders {
+                cut: Cut::Blocks(blocks),
+            } => blocks,
             _ => 1,
         }
     }
@@ -176,70 +188,97 @@ const LEAST_GAIN: f64 = 0.95;
 /// # Errors
 /// The reason to go native.
 pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
+    choose_beside(facts, settings, cost::native(facts))
+}
+
+/// Whether [`choose`] may take a call of which the nodes are not known yet, as long as it is not
+/// forced: it does on no number of nodes if it does not on as many as there are processes, nor on
+/// the fewest on which leaders gain ([`FEW_NODES`](cost::FEW_NODES) and one) beside the most that
+/// the MPI library is charged for.
+///
+/// # Errors
+/// The reason to go native on any number of nodes.
+pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Reason> {
+    let on = |nodes| Facts { nodes, ..*facts };
+    let most = on(facts.processes);
+    let fewest = on(facts.processes.min(cost::FEW_NODES + 1));
+    choose(&most, settings)
+        .or_else(|_| choose_beside(&fewest, settings, cost::native(&most)))
+        .map(drop)
+}
+
+/// [`choose`], where the MPI library is charged `native`.
+fn choose_beside(facts: &Facts, settings: &Settings, native: Cost) -> Result<Algorithm, Reason> {
     let rule = rule(facts, settings);
-    let mode = rule.map_or(Mode::Auto, |rule| rule.mode);
-    if !exist(facts) {
-        return Err(Reason::NotCommutative);
-    }
-    if facts.processes <= 1 {
-        return Err(Reason::OneProcess);
-    }
-    if settings.disable {
-        return Err(Reason::Disabled);
-    }
-    if mode == Mode::Native {
-        return Err(Reason::Chosen);
-    }
-    if facts.bytes == 0 {
-        return Err(Reason::Empty);
-    }
-    let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
-    let is_named = mode == Mode::Circulant && rule.is_some_and(CallRule::names_bytes);
-    if is_small && !settings.force && !is_named {
-        return Err(Reason::Small);
-    }
-    let must_be_ours = settings.force || mode == Mode::Circulant;
-    let network = if must_be_ours {
-        Network::of_blocks(facts.operation, settings)
-    } else {
-        Network::SHIPPED
-    };
-    let sizing = if must_be_ours {
-        Sizing::Given
-    } else {
-        Sizing::Shipped
-    };
+    let must_be_ours = must_be_ours(facts, settings, rule)?;
     let changed = rule.and_then(|rule| rule.change(settings));
     let settings = changed.as_ref().unwrap_or(settings);
     let named = rule.and_then(|rule| rule.algorithm);
-    let fastest = |facts: &Facts, wanted: &dyn Fn(Algorithm) -> bool| {
-        let candidates = candidates(facts, settings, sizing);
-        let may_be = |candidate: &Candidate| {
-            is_of(candidate.algorithm, named) && wanted(candidate.algorithm)
-        };
-        fastest(candidates.filter(may_be), network)
-    };
-    let fastest = if must_be_ours {
-        // By leaders where there are any; else alike on any number of nodes.
-        let is_by_leaders = |algorithm| matches!(algorithm, Algorithm::Leaders { .. });
-        let apart = Facts {
-            nodes: facts.processes,
-            ..*facts
-        };
-        fastest(facts, &is_by_leaders).or_else(|| fastest(&apart, &|_| true))
-    } else {
-        fastest(facts, &|_| true)
-    };
-    let fastest = fastest.ok_or(Reason::NotCommutative)?;
-    if must_be_ours || fastest.algorithm == Algorithm::Gray {
+    if must_be_ours {
+        let fastest = forced(facts, settings, named).ok_or(Reason::NotCommutative)?;
+        return Ok(fastest.algorithm);
+    }
+    let is_named = |candidate: &Candidate| is_of(candidate.algorithm, named);
+    let candidates = candidates(facts, settings, Sizing::Shipped).filter(is_named);
+    let fastest = fastest(candidates, Network::SHIPPED).ok_or(Reason::NotCommutative)?;
+    let (ours, native) = (
+        fastest.cost.on(Network::SHIPPED),
+        native.on(Network::SHIPPED),
+    );
+    if fastest.algorithm == Algorithm::Gray {
         Ok(fastest.algorithm)
     } else if facts.nodes <= 1 {
         Err(Reason::OneNode)
-    } else if fastest.cost.on(network) < LEAST_GAIN * cost::native(facts).on(network) {
+    } else if ours < LEAST_GAIN * native {
         Ok(fastest.algorithm)
     } else {
         Err(Reason::CostModel)
     }
+}
+
+/// Whether settings demand that a call be ours, whatever is predicted. Else the cost model decides.
+///
+/// # Errors
+/// The reason to go native, whatever is predicted.
+fn must_be_ours(
+    facts: &Facts,
+    settings: &Settings,
+    rule: Option<&CallRule>,
+) -> Result<bool, Reason> {
+    let mode = rule.map_or(Mode::Auto, |rule| rule.mode);
+    let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
+    let is_named = mode == Mode::Circulant && rule.is_some_and(CallRule::names_bytes);
+    let refusals = [
+        (!exist(facts), Reason::NotCommutative),
+        (facts.processes <= 1, Reason::OneProcess),
+        (settings.disable, Reason::Disabled),
+        (mode == Mode::Native, Reason::Chosen),
+        (facts.bytes == 0, Reason::Empty),
+        (is_small && !settings.force && !is_named, Reason::Small),
+    ];
+    match refusals.into_iter().find(|(is_refused, _)| *is_refused) {
+        Some((_, reason)) => Err(reason),
+        None => Ok(settings.force || mode == Mode::Circulant),
+    }
+}
+
+/// The fastest candidate for a call that is ours in any case: by leaders where there are any; else
+/// the same on any number of nodes.
+fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Candidate> {
+    let network = Network::of_blocks(facts.operation, settings);
+    let of = |facts: &Facts, may_be: &dyn Fn(Algorithm) -> bool| {
+        let candidates = candidates(facts, settings, Sizing::Given);
+        let may_be = |candidate: &Candidate| {
+            is_of(candidate.algorithm, named) && may_be(candidate.algorithm)
+        };
+        fastest(candidates.filter(may_be), network)
+    };
+    let apart = Facts {
+        nodes: facts.processes,
+        ..*facts
+    };
+    let is_by_leaders = |algorithm| matches!(algorithm, Algorithm::Leaders { .. });
+    of(facts, &is_by_leaders).or_else(|| of(&apart, &|_| true))
 }
 
 /// The first rule that holds for a call, by an algorithm that can run it.
@@ -537,12 +576,12 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     let may_be = has_nodes && !keeps_order && !is_gray(facts, settings);
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     flat(facts, settings, sizing).map(|algorithm| {
-        let blocks = match algorithm.filter(|_| may_be)? {
-            Algorithm::Circulant { blocks } => blocks,
-            Algorithm::Doubling { .. } | Algorithm::Census => 1,
+        let cut = match algorithm.filter(|_| may_be)? {
+            Algorithm::Circulant { blocks } => Cut::Blocks(blocks),
+            Algorithm::Doubling { .. } | Algorithm::Census => Cut::Segments(segment),
             _ => return None,
         };
-        Some(Algorithm::Leaders { blocks, segment })
+        Some(Algorithm::Leaders { cut })
     })
 }
 
@@ -611,7 +650,9 @@ mod tests {
                 segment,
                 by_blocks: true,
             },
-            Algorithm::Leaders { blocks: 1, segment },
+            Algorithm::Leaders {
+                cut: Cut::Segments(segment),
+            },
             Algorithm::Trees,
             Algorithm::Relay,
             Algorithm::Measured,
@@ -683,7 +724,8 @@ mod tests {
             ..Settings::default()
         };
         let forced = choose(&call(1, 16, 4), &force);
-        assert!(matches!(forced, Ok(Algorithm::Leaders { blocks: 1, .. })));
+        let cut = Cut::Blocks(1);
+        assert_eq!(forced, Ok(Algorithm::Leaders { cut }));
     }
 
     /// Blocks that suit the network of the cost model are what the choice depends on, and what is
@@ -797,10 +839,8 @@ mod tests {
         let circulant = |blocks| Ok(Algorithm::Circulant { blocks });
         assert_eq!(at(100, 16, 16), circulant(3));
         assert_eq!(at(2048, 16, 16), Err(Reason::Chosen));
-        let leaders = Algorithm::Leaders {
-            blocks: 4,
-            segment: 32768,
-        };
+        let cut = Cut::Blocks(4);
+        let leaders = Algorithm::Leaders { cut };
         assert_eq!(at(65536, 16, 8), Ok(leaders));
         assert_eq!(at(65536, 16, 16), Err(Reason::CostModel));
         assert_eq!(at(65536, 17, 9), Err(Reason::Chosen));
@@ -941,9 +981,9 @@ mod tests {
         assert_eq!(irregular, 167);
     }
 
-    /// Forced calls are chosen before it is known on how many nodes their processes are.
+    /// Where each node has a process, or one has all, there are no leaders.
     #[test]
-    fn what_is_forced_runs_alike_on_any_number_of_nodes() {
+    fn what_is_forced_runs_alike_without_leaders() {
         let force = Settings {
             force: true,
             ..Settings::default()
@@ -958,6 +998,69 @@ mod tests {
                     };
                     let apart = choose(&on(processes), &force);
                     assert_eq!(choose(&on(1), &force), apart, "{:?}", on(1));
+                }
+            }
+        }
+    }
+
+    /// What goes native before the nodes are known would be native on any number of them.
+    #[test]
+    fn what_is_native_without_the_nodes_is_native() {
+        let settings = Settings::default();
+        let (mut native, mut ours) = (0, 0);
+        for operation in Operation::VARIANTS.iter().copied() {
+            for processes in [2usize, 3, 4, 5, 8, 9, 16, 31, 32, 33, 64, 128] {
+                for bytes in [4096u64, 16_384, 65_536, 262_144, MIB, 4 * MIB, 64 * MIB] {
+                    for (part, order) in [
+                        (1, Order::Any),
+                        (2, Order::Commutative),
+                        (128, Order::Ranks),
+                    ] {
+                        let on = |nodes| Facts {
+                            operation,
+                            largest: (bytes / part).max(bytes / processes as u64),
+                            order,
+                            ..call(bytes, processes, nodes)
+                        };
+                        let any = choose_on_any_nodes(&on(processes), &settings);
+                        let taken = (1..=processes).filter(|&n| choose(&on(n), &settings).is_ok());
+                        let taken: Vec<_> = taken.collect();
+                        assert!(any.is_ok() || taken.is_empty(), "{:?} {taken:?}", on(0));
+                        native += usize::from(any.is_err());
+                        ours += usize::from(!taken.is_empty());
+                    }
+                }
+            }
+        }
+        assert!(native > 100 && ours > 100, "{native} {ours}");
+        // Leaders gain where a flat graph does not.
+        let reduce = Facts {
+            operation: Operation::Reduce,
+            ..call(MIB, 32, 8)
+        };
+        let flat = Facts {
+            nodes: 32,
+            ..reduce
+        };
+        assert!(choose(&reduce, &settings).is_ok() && choose(&flat, &settings).is_err());
+        assert_eq!(choose_on_any_nodes(&flat, &settings), Ok(()));
+    }
+
+    /// Between few nodes no gain is predicted, however many processes they have.
+    #[test]
+    fn auto_leaves_few_nodes_alone() {
+        let auto = Settings::default();
+        for operation in Operation::VARIANTS.iter().copied() {
+            for nodes in 1..=cost::FEW_NODES {
+                for processes in [2, 3, 4, 6, 16, 32, 48, 128] {
+                    for bytes in [4096, 65_536, MIB, 64 * MIB] {
+                        let facts = Facts {
+                            operation,
+                            largest: bytes,
+                            ..call(bytes, processes, nodes.min(processes))
+                        };
+                        assert!(choose(&facts, &auto).is_err(), "{facts:?}");
+                    }
                 }
             }
         }

@@ -13,27 +13,8 @@ use crate::plan::{
     AnyPlan, Broadcast, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather, Plan,
     Reversed,
 };
+use crate::select::Cut;
 use crate::team::{Machine, Team};
-
-/// How messages across are cut.
-#[derive(Clone, Copy, Debug)]
-pub enum Cut {
-    /// Into so many blocks, that are pipelined.
-    Blocks(usize),
-    /// In one block, in steps of about so many units.
-    Segments(usize),
-}
-
-impl Cut {
-    /// Into `blocks` blocks, or one in steps of about `segment` units.
-    pub fn new(blocks: usize, segment: usize) -> Cut {
-        if blocks > 1 {
-            Cut::Blocks(blocks)
-        } else {
-            Cut::Segments(segment)
-        }
-    }
-}
 
 /// Whether this process gathers the messages of its node, or scatters them.
 pub fn leads(machine: &Machine, messages: &[Span]) -> bool {
@@ -68,7 +49,7 @@ impl Stages {
         });
     }
 
-    /// Message j from rank j to all, for all j.
+    /// Message j from rank j to all, for all j. Steps are of about so many units.
     pub fn allgather_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),
@@ -88,7 +69,7 @@ impl Stages {
         });
     }
 
-    /// Message j combined at rank j, for all j. The results of all messages of a node have room at
+    /// Message j combined at rank j, for all j. Steps are of about so many units. The results of all messages of a node have room at
     /// its leader.
     pub fn reduce_scatter_by_leaders(
         &mut self,

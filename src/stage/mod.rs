@@ -11,7 +11,7 @@ mod between_groups;
 mod leaders;
 
 pub use between_groups::Groups;
-pub use leaders::{Cut, leads, lengths_of_nodes};
+pub use leaders::{leads, lengths_of_nodes};
 
 use std::ops::Range;
 

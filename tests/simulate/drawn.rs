@@ -16,7 +16,8 @@ use circulant::engine::{Pacing, Synchronous};
 use circulant::nodes::Nodes;
 use circulant::plan::Division;
 use circulant::schedule::Rule;
-use circulant::stage::{Cut, Span, Stages, even};
+use circulant::select::Cut;
+use circulant::stage::{Span, Stages, even};
 use circulant::team::{Graph, Machine, Ranks, Team};
 
 use crate::simulator::{
