@@ -31,6 +31,7 @@ VARIANTS = {
     "two-chunks": {"CHUNKS": 2, "BLOCKS": 5},
     "many-chunks": {"CHUNKS": 5, "BLOCK_SIZE": 300, "WINDOW": 3},
     "nodes-of-two": {"NODE_SIZE": 2},
+    "nodes-of-two-widest-window": {"NODE_SIZE": 2, "WINDOW": 64, "SENDS": 64, "BLOCKS": 70},
     "nodes-of-two-cyclic": {"NODE_SIZE": 2, "PLACEMENT": "cyclic", "BLOCKS": 4},
     "nodes-of-three-shuffled": {"NODE_SIZE": 3, "PLACEMENT": "shuffled"},
     "nodes-of-four-one-block": {"NODE_SIZE": 4, "BLOCKS": 1, "SEGMENT": 3000},
