@@ -10,8 +10,8 @@
 //!
 //! At the first call the processes take over what rank 0 reads in a profile. Before the first trial
 //! they take over what it has [learned](super::known) on other communicators, or
-//! [measure](super::network) their network. That waits until it is predicted to cost little beside the
-//! calls so far. Until then the cost model chooses.
+//! [measure](super::network) their network. That waits until it costs little beside the calls so far
+//! ([`Prospect`]). Until then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
 //! a lesson from a profile; else the cost model chooses.
@@ -28,8 +28,8 @@ use super::{State, Stop, known, network, process};
 use crate::mpi::Error;
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Cost, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Reason, Select,
-    Settings, Turn,
+    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Prospect, Reason,
+    Select, Settings, Step, Turn,
 };
 
 /// What was measured of the calls of one communicator.
@@ -37,14 +37,24 @@ pub(super) struct Learning {
     has_profile: bool,
     /// Whether rank 0 was asked what its profile says.
     has_asked: AtomicBool,
-    /// Predicted cost of the calls so far that may be learned of.
-    spent: Mutex<Cost>,
+    /// What is known of the calls so far that may be learned of, until there is a ground.
+    before: Mutex<Before>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Set where nothing can be agreed on.
     is_over: AtomicBool,
+}
+
+/// The calls before anything is measured.
+#[derive(Default)]
+struct Before {
+    prospect: Prospect,
+    /// The call in progress.
+    call: Option<(Facts, Instant)>,
+    /// Nanoseconds that the latest call took this process.
+    taken: u64,
 }
 
 /// What is known before the first trial.
@@ -85,7 +95,7 @@ impl Learning {
         learns.then(|| Learning {
             has_profile,
             has_asked: AtomicBool::new(false),
-            spent: Mutex::new(Cost::default()),
+            before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
             trial: Mutex::new(None),
@@ -178,24 +188,37 @@ impl Learning {
         })
     }
 
-    /// Whether the calls so far are worth a measurement. Collective at the call where it is known
-    /// that it is worth finding out how many nodes there are.
+    /// Whether the calls so far are worth a measurement. Collective at the calls where they are worth
+    /// a survey.
     fn is_worth_finding(&self, state: &State, facts: &Facts) -> Result<bool, Stop> {
-        let now = select::least_cost(facts);
-        let spent = {
-            let mut spent = self.spent.lock();
-            *spent = spent.and(now);
-            *spent
-        };
         if state.settings().select == Select::Tune {
             return Ok(true);
         }
-        let processes = facts.processes;
-        if !select::are_nodes_affordable(processes, spent, now) {
-            return Ok(false);
+        // No lock is held while MPI runs.
+        let step = |nodes| self.before.lock().prospect.step(facts, nodes);
+        self.before.lock().prospect.count(facts);
+        let mut next = step(state.known_nodes());
+        if next == Step::Survey {
+            let taken = self.before.lock().taken;
+            let all = state.survey(taken)?;
+            let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
+            self.before.lock().prospect.tell(seconds);
+            next = step(state.known_nodes());
         }
-        let nodes = state.nodes()?.count();
-        Ok(select::is_network_affordable(processes, nodes, spent, now))
+        let is_worth_it = next == Step::Measure;
+        if !is_worth_it {
+            self.before.lock().call = Some((*facts, Instant::now()));
+        }
+        Ok(is_worth_it)
+    }
+
+    /// The end of a call before anything is measured.
+    fn end_before(&self) {
+        let mut before = self.before.lock();
+        if let Some((facts, start)) = before.call.take() {
+            before.taken = nanoseconds(start);
+            before.prospect.made(&facts);
+        }
     }
 
     /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
@@ -242,6 +265,9 @@ impl Learning {
         // A call that is native because that was the fastest is no trial, and pays for no lock.
         if outcome == Outcome::Native(Reason::Measured) {
             return;
+        }
+        if self.ground.get().is_none() {
+            self.end_before();
         }
         let Some(trial) = self.trial.lock().take() else {
             return;

@@ -270,14 +270,33 @@ impl State {
         Ok(self.nodes.get_or_init(|| Arc::new(found)))
     }
 
+    /// How many nodes there are, if that is known by now.
+    pub(super) fn known_nodes(&self) -> Option<usize> {
+        self.nodes.get().map(|nodes| nodes.count())
+    }
+
+    /// Everybody's word, by rank; and which rank is on which node. Collective.
+    pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
+        let all = self.communicator.gather_words([mpi::node_hash(), word])?;
+        self.nodes.get_or_init(|| {
+            let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
+            let given = self.given_nodes(self.size);
+            Arc::new(given.unwrap_or_else(|| Nodes::of_keys(&keys)))
+        });
+        Ok(all.iter().map(|[_, word]| *word).collect())
+    }
+
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {
-        match self.settings.node_size {
-            Some(size_of_node) => {
-                let size_of_node = usize::try_from(size_of_node).unwrap_or(usize::MAX);
-                Ok(Nodes::of_size(size, size_of_node, self.settings.placement))
-            }
+        match self.given_nodes(size) {
+            Some(nodes) => Ok(nodes),
             None => Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?)),
         }
+    }
+
+    /// The nodes that settings say there are.
+    fn given_nodes(&self, size: usize) -> Option<Nodes> {
+        let size_of_node = usize::try_from(self.settings.node_size?).unwrap_or(usize::MAX);
+        Some(Nodes::of_size(size, size_of_node, self.settings.placement))
     }
 
     /// Whether its service was made.

@@ -20,17 +20,17 @@
 //! What is not known yet is what the cost model says, on the network that was measured. To tune, there
 //! is no budget, and there are more samples.
 
+use super::Network;
 use super::facts::phases;
-use super::{Cost, Network};
 
 /// Samples of each candidate that is left when the choice is made.
 const SAMPLES: usize = 3;
 /// The same, to tune.
 const SAMPLES_TO_TUNE: usize = 5;
 /// What trials may take more than the MPI library, in parts of what that would have taken.
-const BUDGET: f64 = 0.03;
+pub(super) const BUDGET: f64 = 0.03;
 /// The same, in calls of the MPI library, from the first call on.
-const ADVANCE: f64 = 0.5;
+pub(super) const ADVANCE: f64 = 0.5;
 /// A candidate that is so many times slower is out after one sample.
 const HOPELESS: f64 = 4.0;
 /// Candidates that are predicted to be so many times slower than the best of ours are not tried.
@@ -41,37 +41,6 @@ const TIE: f64 = 0.01;
 const GAIN: f64 = 0.02;
 /// Calls from a choice to the first look at it.
 const FIRST_LOOK: u64 = 200;
-
-/// Whether it may be found out before a call which process is on which node, by an allgather, to
-/// learn of that call and later ones. The calls until then cost `spent`, and this one costs `now`.
-pub fn are_nodes_affordable(processes: usize, spent: Cost, now: Cost) -> bool {
-    let (spent, now) = (spent.on(Network::SHIPPED), now.on(Network::SHIPPED));
-    overhead(processes, Network::SHIPPED) <= BUDGET * spent + ADVANCE * now
-}
-
-/// Bytes of a small message by which a network is measured, and how often it is sent after a first
-/// time that opens connections.
-pub const SMALL: (usize, usize) = (8, 4);
-/// The same for a large message, which MPI libraries still send eagerly.
-pub const LARGE: (usize, usize) = (32 << 10, 3);
-
-/// Whether a private communicator may be made before a call, and the network measured. What that
-/// takes is predicted for shared memory or for TCP, as the calls are. Between nodes there is more
-/// to gain.
-pub fn is_network_affordable(processes: usize, nodes: usize, spent: Cost, now: Cost) -> bool {
-    // How many calls of the MPI library it may take at once.
-    let (network, advance) = match nodes {
-        1 => (Network::SHARED, ADVANCE),
-        _ => (Network::SHIPPED, 1.5),
-    };
-    // An operation of q rounds before the messages, and one after them.
-    let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
-    let [(few, short), (many, long)] = messages;
-    let rounds = 2.0 * f64::from(phases(processes)) + (short + long) as f64;
-    let made = private_communicator(processes, nodes, network);
-    made + network.seconds(rounds, (few + many) as f64)
-        <= BUDGET * spent.on(network) + advance * now.on(network)
-}
 
 /// Seconds that it takes to make a private communicator: two operations of q rounds, and what it
 /// takes besides messages.
@@ -92,7 +61,7 @@ pub fn measured_overhead(one: f64) -> f64 {
 
 /// Seconds that a processor takes longer for what it seldom does. It is what trials of calls of a few
 /// microseconds were measured to take more than their messages.
-const UNUSUAL: f64 = 10e-6;
+pub(super) const UNUSUAL: f64 = 10e-6;
 
 /// The place of the MPI library among the candidates.
 pub const NATIVE: usize = 0;

@@ -12,6 +12,7 @@
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
+//! | `prospect` | when it is worth measuring a network |
 //! | `added` | the functions that MPI does not have |
 //! | `rules` | the rules of the environment: who runs which calls of an operation |
 //! | `settings` | the settings in force, and their agreement between ranks |
@@ -25,6 +26,7 @@ mod cost;
 mod facts;
 mod known;
 mod learned;
+mod prospect;
 mod rules;
 mod settings;
 mod variable;
@@ -34,10 +36,8 @@ pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
 pub use facts::{Facts, Operation, Order, Reason};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
-pub use learned::{
-    LARGE, Learned, NATIVE, SMALL, Turn, are_nodes_affordable, is_network_affordable,
-    measured_overhead, overhead, private_communicator,
-};
+pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
+pub use prospect::{LARGE, Prospect, SMALL, Step};
 pub use rules::{CallRule, Mode};
 pub use settings::{
     BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, OperationSettings, Origin,
@@ -393,11 +393,6 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
     let mut all = [native; 1 + SLOTS];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all
-}
-
-/// The least that a call by the MPI library may cost.
-pub fn least_cost(facts: &Facts) -> Cost {
-    cost::native(&Facts { nodes: 1, ..*facts })
 }
 
 /// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call

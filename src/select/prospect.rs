@@ -1,0 +1,225 @@
+//! When it is worth finding out more about a communicator: how long its calls take, and what messages
+//! take on its network.
+//!
+//! It is a function of the calls so far, of which all processes see the same, and of what they have
+//! told each other. It asks no clock.
+//!
+//! ```text
+//! each call:  nothing, until a survey is predicted to cost little beside the calls so far;
+//!             then a survey: on which node is each process, and how long did the latest call take?
+//!             nothing, until a measurement of the network costs little beside the calls so far;
+//!             then that. It is the end of this stage
+//! ```
+//!
+//! Before a survey, times are those of the shipped networks. After it they are corrected by how much
+//! longer, or shorter, the latest call took: on ports of 40 Mbit/s a broadcast takes some 500 times as
+//! long as predicted, so that a measurement pays long before it would by predictions. A call may have
+//! taken long because a process came late to it; then a measurement is made sooner than it pays. More
+//! surveys follow at growing distances.
+
+use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
+use super::{Cost, Facts, Network, cost, facts::phases};
+
+/// Bytes of a small message by which a network is measured, and how often it is sent after a first
+/// time that opens connections.
+pub const SMALL: (usize, usize) = (8, 4);
+/// The same for a large message, which MPI libraries still send eagerly.
+pub const LARGE: (usize, usize) = (32 << 10, 3);
+
+/// From one survey to the next, what the calls cost grows by this factor.
+const SURVEYS_APART: f64 = 4.0;
+
+/// What is to be done before a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Nothing.
+    Wait,
+    /// All processes tell on which node they are, and how long the latest call took.
+    Survey,
+    /// The network is measured, over a private communicator.
+    Measure,
+}
+
+/// What is known of the calls on a communicator whose network is not known.
+#[derive(Clone, Debug, Default)]
+pub struct Prospect {
+    /// Predicted cost of the calls so far, natively, and the least that it may be.
+    spent: Cost,
+    least: Cost,
+    /// Of the latest.
+    latest: Option<Cost>,
+    /// A call of this cost took so many seconds.
+    experience: Option<(Cost, f64)>,
+    /// Seconds of the least cost from which on another survey is made.
+    next_survey: f64,
+}
+
+impl Prospect {
+    /// Counts a call, before it is made.
+    pub fn count(&mut self, facts: &Facts) {
+        let native = cost::native(facts);
+        self.spent = self.spent.and(native);
+        self.least = self.least.and(least(facts));
+    }
+
+    /// What is to be done before the call that was counted, on so many nodes, if that is known.
+    pub fn step(&self, facts: &Facts, nodes: Option<usize>) -> Step {
+        match nodes {
+            Some(nodes) if self.is_network_affordable(facts, nodes) => Step::Measure,
+            _ if self.is_survey_affordable(facts) => Step::Survey,
+            _ => Step::Wait,
+        }
+    }
+
+    /// The call that was counted was made: the next survey is about it.
+    pub fn made(&mut self, facts: &Facts) {
+        self.latest = Some(cost::native(facts));
+    }
+
+    /// The outcome of a survey: seconds of each process.
+    pub fn tell(&mut self, mut seconds: Vec<f64>) {
+        seconds.sort_by(f64::total_cmp);
+        // In a broadcast the root may be done at once, and in a reduction most processes.
+        let median = seconds.get(seconds.len() / 2).copied();
+        let told = self.latest.zip(median.filter(|&seconds| seconds > 0.0));
+        self.experience = told.or(self.experience);
+        self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
+    }
+
+    /// Whether there is a time to tell, and telling it costs little. One operation of q rounds.
+    fn is_survey_affordable(&self, facts: &Facts) -> bool {
+        let (network, rounds) = (Network::SHIPPED, f64::from(phases(facts.processes)));
+        let least_so_far = self.least.on(network);
+        let affordable = BUDGET * least_so_far + ADVANCE * least(facts).on(network);
+        self.latest.is_some()
+            && least_so_far >= self.next_survey
+            && UNUSUAL + network.seconds(rounds, 0.0) <= affordable
+    }
+
+    /// Whether a private communicator may be made, and the network measured. What that takes is
+    /// predicted for shared memory or for TCP, as the calls are. Between nodes there is more to gain.
+    fn is_network_affordable(&self, facts: &Facts, nodes: usize) -> bool {
+        // How many calls of the MPI library it may take at once.
+        let (shipped, advance) = match nodes {
+            1 => (Network::SHARED, ADVANCE),
+            _ => (Network::SHIPPED, 1.5),
+        };
+        let network = match self.experience {
+            Some(experience) => shipped.corrected_by(experience),
+            None => shipped,
+        };
+        // An operation of q rounds before the messages, and one after them.
+        let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
+        let [(few, short), (many, long)] = messages;
+        let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
+        let made = private_communicator(facts.processes, nodes, network);
+        let now = cost::native(facts);
+        made + network.seconds(rounds, (few + many) as f64)
+            <= BUDGET * self.spent.on(network) + advance * now.on(network)
+    }
+}
+
+/// The least that a call by the MPI library may cost.
+fn least(facts: &Facts) -> Cost {
+    cost::native(&Facts { nodes: 1, ..*facts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Operation;
+
+    fn bcast(bytes: u64) -> Facts {
+        Facts {
+            bytes,
+            largest: bytes,
+            ..Facts::new(Operation::Bcast, 16)
+        }
+    }
+
+    /// At which call of `facts` its network is measured, if a call takes `seconds`, and how many
+    /// surveys there were.
+    fn measured_at(facts: Facts, nodes: usize, seconds: f64) -> (usize, usize) {
+        let (mut prospect, mut known, mut surveys) = (Prospect::default(), None, 0);
+        for call in 1.. {
+            prospect.count(&facts);
+            if prospect.step(&facts, known) == Step::Survey {
+                known = Some(nodes);
+                surveys += 1;
+                prospect.tell(vec![seconds; facts.processes]);
+            }
+            if prospect.step(&facts, known) == Step::Measure {
+                return (call, surveys);
+            }
+            prospect.made(&facts);
+        }
+        unreachable!("every call adds to what may be spent")
+    }
+
+    /// On ports of 40 Mbit/s broadcasts take 400 ms, 80 ms and 12 ms: a measurement, of some 30 ms,
+    /// need not wait for long.
+    #[test]
+    fn slow_networks_are_measured_soon() {
+        for (bytes, seconds, latest) in
+            [(262_144, 0.4, 2), (65_536, 0.08, 10), (16_384, 0.012, 100)]
+        {
+            let (call, surveys) = measured_at(bcast(bytes), 16, seconds);
+            assert!(call <= latest && surveys == 1, "{bytes} {call} {surveys}");
+        }
+    }
+
+    /// What a measurement takes is a small part of the calls until then, on networks of any speed.
+    #[test]
+    fn a_measurement_waits_until_it_pays() {
+        for (alpha, beta) in [
+            (1e-6, 0.05e-9),
+            (2e-6, 0.8e-9),
+            (30e-6, 0.8e-9),
+            (30e-6, 8e-9),
+            (30e-6, 2e-7),
+        ] {
+            for bytes in [4096, 65_536, 1 << 20, 1 << 24] {
+                let facts = bcast(bytes);
+                let network = Network::decode([(alpha * 1e12) as u64, (beta * 1e15) as u64]);
+                let seconds = cost::native(&facts).on(network);
+                let (call, surveys) = measured_at(facts, 16, seconds);
+                let taken =
+                    network.seconds(17.0, 131_112.0) + private_communicator(16, 16, network);
+                let allowed = (1.6 + 0.04 * call as f64) * seconds;
+                assert!(
+                    taken <= allowed,
+                    "{alpha} {beta} {bytes} {call}: {taken} {allowed}"
+                );
+                assert!(surveys <= 8, "{surveys}");
+            }
+        }
+    }
+
+    /// The first call has no time to tell, and small ones come to a survey later than large ones.
+    #[test]
+    fn a_survey_follows_a_call() {
+        let mut prospect = Prospect::default();
+        let facts = bcast(1 << 24);
+        prospect.count(&facts);
+        assert_eq!(prospect.step(&facts, None), Step::Wait);
+        prospect.made(&facts);
+        prospect.count(&facts);
+        assert_eq!(prospect.step(&facts, None), Step::Survey);
+        let calls = |bytes| measured_at(bcast(bytes), 16, 1e-3).0;
+        assert!(calls(4096) > calls(65_536));
+    }
+
+    /// One process that was done at once, or came late, does not count.
+    #[test]
+    fn the_median_counts() {
+        let facts = bcast(65_536);
+        let mut prospect = Prospect::default();
+        prospect.count(&facts);
+        prospect.made(&facts);
+        prospect.tell(vec![1.0, 1e-6, 0.08, 0.09, 0.07]);
+        assert_eq!(prospect.experience.map(|(_, seconds)| seconds), Some(0.08));
+        // A survey without times changes nothing.
+        prospect.tell(vec![0.0; 5]);
+        assert_eq!(prospect.experience.map(|(_, seconds)| seconds), Some(0.08));
+    }
+}
