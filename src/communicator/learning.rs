@@ -28,8 +28,8 @@ use super::{State, Stop, known, network, process};
 use crate::mpi::Error;
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Prospect, Reason,
-    Select, Settings, Step, Turn,
+    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Operation, Prospect,
+    Reason, Select, Settings, Step, Turn,
 };
 
 /// What was measured of the calls of one communicator.
@@ -41,10 +41,23 @@ pub(super) struct Learning {
     before: Mutex<Before>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
+    /// By operation: the latest call that is settled, since the next is often alike.
+    settled: Mutex<[Option<Settled>; Operation::OF_MPI]>,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Set where nothing can be agreed on.
     is_over: AtomicBool,
+}
+
+/// Calls of these facts are left to a choice.
+#[derive(Clone, Copy)]
+struct Settled {
+    facts: Facts,
+    choice: Result<Algorithm, Reason>,
+    /// Its place among the kinds, which were not asked about so many calls since, of so many at most.
+    kind: usize,
+    calls: u64,
+    most: u64,
 }
 
 /// The calls before anything is measured.
@@ -98,6 +111,7 @@ impl Learning {
             before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
+            settled: Mutex::new([None; Operation::OF_MPI]),
             trial: Mutex::new(None),
             is_over: AtomicBool::new(false),
         })
@@ -113,6 +127,9 @@ impl Learning {
         state: &State,
         facts: Facts,
     ) -> Result<Option<Result<Algorithm, Reason>>, Stop> {
+        if let Some(choice) = self.settled_choice(&facts) {
+            return Ok(Some(choice));
+        }
         let settings = state.settings();
         let only_observes = settings.select.observes();
         let Some(kind) = Kind::of(&facts, settings) else {
@@ -124,13 +141,13 @@ impl Learning {
         }
         let ground = self.ground(state, &facts)?;
         let turn = ground.and_then(|ground| {
-            let facts = Facts {
+            let on_nodes = Facts {
                 nodes: ground.nodes,
                 ..facts
             };
-            Some((self.turn(kind, &facts, state, ground)?, facts, ground))
+            Some((self.turn(kind, &on_nodes, state, ground)?, on_nodes, ground))
         });
-        let Some((turn, facts, ground)) = turn else {
+        let Some((turn, on_nodes, ground)) = turn else {
             return Ok(only_observes.then_some(Err(Reason::Observed)));
         };
         let (candidate, reason) = match turn {
@@ -141,8 +158,51 @@ impl Learning {
                 begun => begun.map(|()| (candidate, Reason::Trial))?,
             },
         };
-        let algorithm = select::candidate(&facts, settings, ground.network, candidate);
-        Ok(Some(algorithm.ok_or(reason)))
+        let algorithm = select::candidate(&on_nodes, settings, ground.network, candidate);
+        let choice = algorithm.ok_or(reason);
+        if turn == Turn::Use(candidate) {
+            self.settle(kind, facts, choice);
+        }
+        Ok(Some(choice))
+    }
+
+    /// The choice for a call like the latest of its operation, as long as that is settled.
+    fn settled_choice(&self, facts: &Facts) -> Option<Result<Algorithm, Reason>> {
+        let mut settled = self.settled.lock();
+        let slot = settled.get_mut(facts.operation as usize)?;
+        let latest = slot.as_mut()?;
+        if latest.facts == *facts && latest.calls < latest.most {
+            latest.calls += 1;
+            return Some(latest.choice);
+        }
+        let Settled { kind, calls, .. } = *latest;
+        *slot = None;
+        drop(settled);
+        if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
+            learned.count(calls);
+        }
+        None
+    }
+
+    /// Remembers a choice for calls of these facts, if it is settled for some.
+    fn settle(&self, kind: Kind, facts: Facts, choice: Result<Algorithm, Reason>) {
+        let most = {
+            let kinds = self.kinds.lock();
+            let index = kinds.iter().position(|(known, _)| *known == kind);
+            index.map(|index| (index, kinds[index].1.settled_calls()))
+        };
+        let Some((kind, most @ 1..)) = most else {
+            return;
+        };
+        if let Some(slot) = self.settled.lock().get_mut(facts.operation as usize) {
+            *slot = Some(Settled {
+                facts,
+                choice,
+                kind,
+                calls: 0,
+                most,
+            });
+        }
     }
 
     fn end_all<T>(&self) -> Option<T> {

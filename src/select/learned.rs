@@ -86,6 +86,10 @@ pub struct Learned {
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
     choice: Option<Choice>,
+    /// What follows from the times so far: who is to be tried next, if somebody is, and who runs the
+    /// calls meanwhile.
+    wanted: Option<usize>,
+    leader: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -149,7 +153,10 @@ impl Learned {
             calls: 0,
             excess: 0.0,
             choice: None,
+            wanted: None,
+            leader: NATIVE,
         }
+        .concluded()
     }
 
     /// The same, to tune.
@@ -158,6 +165,18 @@ impl Learned {
             tunes: true,
             ..Learned::new(predicted)
         }
+        .concluded()
+    }
+
+    fn concluded(mut self) -> Learned {
+        self.conclude();
+        self
+    }
+
+    /// After each change but of the number of calls.
+    fn conclude(&mut self) {
+        self.wanted = self.wanting();
+        self.leader = self.leading();
     }
 
     /// Seconds of a call by each candidate that was tried. 0: it was not.
@@ -195,11 +214,24 @@ impl Learned {
             }
             self.look_again();
         }
-        let wanted = self.wanting();
+        let wanted = self.wanted;
         match wanted.filter(|&candidate| self.is_affordable(candidate, overhead())) {
             Some(candidate) => Turn::Try(candidate),
-            None => Turn::Use(self.leader()),
+            None => Turn::Use(self.leader),
         }
+    }
+
+    /// How many of the next calls [`turn`](Learned::turn) leaves to the choice, whatever is told.
+    pub fn settled_calls(&self) -> u64 {
+        match self.choice {
+            Some(choice) if choice.rival.is_none() => choice.look.saturating_sub(self.calls + 1),
+            _ => 0,
+        }
+    }
+
+    /// So many of them were made without asking.
+    pub fn count(&mut self, calls: u64) {
+        self.calls += calls;
     }
 
     /// The time of a call that was tried, and what it took to take it: seconds, the same on all
@@ -219,6 +251,7 @@ impl Learned {
         if self.wanting().is_none() {
             self.settle();
         }
+        self.conclude();
     }
 
     /// A candidate cannot run these calls after all.
@@ -231,6 +264,7 @@ impl Learned {
             {
                 self.choice = None;
             }
+            self.conclude();
         }
     }
 
@@ -300,7 +334,7 @@ impl Learned {
     }
 
     /// The fastest so far; the MPI library, if it is about as fast.
-    fn leader(&self) -> usize {
+    fn leading(&self) -> usize {
         if let Some(choice) = self.choice {
             return choice.candidate;
         }
@@ -321,7 +355,7 @@ impl Learned {
         if self.choice.is_some() {
             return;
         }
-        let leader = &self.candidates[self.leader()];
+        let leader = &self.candidates[self.leading()];
         let (median, slowest) = (leader.median(), leader.slowest());
         for candidate in &mut self.candidates {
             let samples = candidate.samples.len();
@@ -334,7 +368,7 @@ impl Learned {
     /// Makes the choice, or confirms it.
     fn settle(&mut self) {
         let Some(choice) = self.choice else {
-            self.choose(self.leader());
+            self.choose(self.leading());
             return;
         };
         let Some(rival) = choice.rival else { return };
@@ -368,6 +402,7 @@ impl Learned {
             rival: None,
             lost: 0,
         });
+        self.conclude();
     }
 
     /// Starts to compare the choice with the fastest of the other kind: the MPI library with ours,
@@ -399,6 +434,7 @@ impl Learned {
             self.candidates[index].samples.clear();
             self.candidates[index].is_out = false;
         }
+        self.conclude();
     }
 }
 
@@ -537,6 +573,32 @@ mod tests {
                 let (_, last) = machine.run(&mut learned, 10_000);
                 prop_assert!(machine.times[last] <= 1.03 * machine.times[NATIVE]);
             }
+        }
+    }
+
+    /// Calls that are made without asking are as good as those that were asked for.
+    #[test]
+    fn settled_calls_need_not_ask() {
+        let told = || {
+            let mut learned = Learned::new(&[1.0, 0.5]);
+            while learned.choice().is_none() {
+                if let Turn::Try(candidate) = learned.turn(|| 0.0) {
+                    learned.tell(candidate, [1.0, 0.5][candidate], 0.0);
+                }
+            }
+            learned
+        };
+        let (mut asks, mut skips) = (told(), told());
+        let settled = asks.settled_calls();
+        assert_eq!(settled, FIRST_LOOK - 1);
+        for _ in 0..settled {
+            assert_eq!(asks.turn(|| 0.0), Turn::Use(1));
+        }
+        skips.count(settled);
+        assert_eq!((asks.settled_calls(), skips.settled_calls()), (0, 0));
+        for learned in [&mut asks, &mut skips] {
+            assert!(matches!(learned.turn(|| 0.0), Turn::Try(_)));
+            assert_eq!(learned.settled_calls(), 0);
         }
     }
 
