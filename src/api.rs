@@ -37,10 +37,17 @@ pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglon
 }
 
 /// Who runs an operation's calls of so many bytes on communicators of so many processes, once this
-/// process has measured it: 0, the MPI library; 1 to 4, circulant with one block, with n, n/2 or
-/// 2n blocks. -1 while that is not known. `irregularity` is the largest part over the mean: 1, unless
-/// a process has more than the others. `is_exact`: whether the result is the same whatever the order
-/// of combination. Operations are named as for circulant_calls.
+/// process has measured it, as a number:
+///
+/// - -1: that is not known yet.
+/// - 0: the MPI library.
+/// - 1: circulant, by an algorithm with one block.
+/// - 2, 3, 4: circulant, in n, n/2 or 2n blocks.
+/// - 5, 6, 7, 8: the same four, run by one process of each node.
+///
+/// `irregularity` is the largest part over the mean: 1, unless a process has more than the others.
+/// `is_exact` says whether the result is the same whatever the order of combination. Operations are
+/// named as for circulant_calls.
 ///
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.

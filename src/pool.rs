@@ -190,8 +190,8 @@ impl<M: Reserve> Pool<M> {
         (slot, self.most.saturating_sub(taken))
     }
 
-    /// A lease of slot `slot`: at least `need` bytes here, and `common` (the same value on all
-    /// processes) everywhere.
+    /// Leases slot `index`. Its memory has at least `need` bytes on this process. On every process
+    /// it has at least `common` bytes, a value that is the same on all of them.
     fn take<A: Agreement>(
         &mut self,
         index: usize,

@@ -40,8 +40,8 @@ use crate::select::{Facts, Operation, Order, Reason};
 /// Set while the program has switched circulant off.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Switches circulant on or off: for this process, of which MPI_Pcontrol demands, as of the ranks
-/// of a collective call, that the others do the same between the same calls.
+/// Switches circulant on or off for this process. The other processes must do the same between the
+/// same collective calls: the program's MPI_Pcontrol is responsible for that.
 pub fn switch(on: bool) {
     SWITCHED_OFF.store(!on, Ordering::Relaxed);
 }
@@ -113,8 +113,8 @@ fn say_mismatch(operation: Operation, communicator: Communicator, rank: usize) {
         return;
     }
     say(&format!(
-        "circulant: rank {rank} received a message of {} of another length than it expected; counts and \
-         datatypes must describe the same amount of data on all processes",
+        "circulant: rank {rank} received a message of {} of another length than it expected; counts \
+         and datatypes must describe the same amount of data on all processes",
         operation.name()
     ));
 }

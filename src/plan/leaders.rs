@@ -2,9 +2,9 @@
 //! rounds of a plan with the leaders of the other nodes. What a leader receives in a round goes on
 //! to the processes of its node while the next rounds are run.
 //!
-//! This is what the paper on broadcast schedules (Träff, *Optimal Broadcast Schedules in Logarithmic
-//! Time*) names as future work: circulant graphs on nodes with several processes. For a node of k
-//! processes, q' = ceil(log2 k), and for B rounds across:
+//! The paper on broadcast schedules (Träff, *Optimal Broadcast Schedules in Logarithmic Time*) names
+//! circulant graphs on nodes with several processes as future work. For a node of k processes,
+//! q' = ceil(log2 k), and for B rounds across:
 //!
 //! ```text
 //! step t = 0, ..., B - 1 + q', at once:
@@ -14,21 +14,22 @@
 //! ```
 //!
 //! **Cost.** B + q' steps, each of one message across and one within, for the largest node's q'. A
-//! broadcast of n blocks on N nodes has B = n - 1 + ceil(log2 N). So there are no more rounds than on
-//! a flat circulant graph, and a node's port carries each byte once. Within, each process receives
-//! every byte once.
+//! broadcast of n blocks on N nodes has B = n - 1 + ceil(log2 N). With k processes on every node,
+//! that is at most one step more than the n - 1 + ceil(log2 N k) rounds of a flat circulant graph:
+//! one more for N = 3 and k = 5, none more if N or k is a power of two. A node's port carries each
+//! byte once. Within, each process receives every byte once.
 //!
 //! **Reversed**, this is a reduction or a reduce-scatter: the contributions of a node are combined
 //! on the way to its leader, and the leaders combine those.
 //!
 //! Deviations, and why:
-//! 1. A block within is a round across, not a block of the message. In which order the blocks arrive
-//!    at a leader is then no matter, and any plan will do. The rounds in which a leader receives
-//!    nothing are blocks without data, of which nothing is sent.
+//! 1. A block within is a round across, not a block of the message. So the order in which blocks
+//!    arrive at a leader does not matter, and any plan will do. A round in which a leader receives
+//!    nothing is a block without data, of which nothing is sent.
 //! 2. Processes compute the rounds of their leader, so nothing is said of what a message within
 //!    holds.
-//! 3. What the leader has from the start does not arrive: it sends block b of that within as if it had
-//!    come in round b.
+//! 3. What the leader has from the start does not arrive. It sends block b of that within as if it
+//!    had come in round b.
 //! 4. A message across may stand for those of all ranks of its node, which the leader has gathered.
 //!    They need not be next to each other, so any placement of ranks will do.
 
@@ -188,7 +189,8 @@ impl<P: Plan> Leaders<P> {
         let (sends, first) = (round.sends.len(), round.receives.len());
         self.across.fill(index, round);
         (round.to, round.from) = (to, from);
-        // What the leader sends in that round is of no interest here. What it receives is taken out.
+        // What the leader sends in that round is dropped. What it receives is visited, and taken
+        // out.
         round.sends.truncate(sends);
         let end = round.receives.len();
         for index in first..end {

@@ -9,20 +9,30 @@
 //!
 //! | plan | used for | source |
 //! | --- | --- | --- |
-//! | [`Broadcast`] | MPI_Bcast | Träff, *Optimal Broadcast Schedules in Logarithmic Time*, Algorithm 1 |
-//! | [`PipelinedAllgather`] | MPI_Allgather(v) | there, Algorithm 7 |
-//! | [`Reversed`]`<Broadcast>` | MPI_Reduce | there, Observation 1.3 |
-//! | [`Reversed`]`<PipelinedAllgather>` | MPI_Reduce_scatter(_block) | there, Observation 1.4 |
-//! | [`Doubling`] | MPI_Allgather(v), MPI_Allreduce | Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*, Algorithm 2 |
-//! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), MPI_Allreduce | there, Algorithm 1 |
-//! | [`Ordered`] | the same, for operators that do not commute | there, Corollary 2, with the skips p - 1, ..., 1 |
-//! | [`AllToAll`] | MPI_Alltoall | there, section 4 |
-//! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | there, section 4 |
-//! | [`Census`] | MPI_Allreduce of few integers | Lang, *Modified Bruck/Dissemination Algorithm*, Algorithm 2 |
-//! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*, Algorithms 1 and 2 |
-//! | [`Direct`] | within nodes | |
-//! | [`Leaders`]`<P>`, [`Reversed`]`<Leaders<P>>` | the first four and doubling, on nodes with several processes | named as future work by the first paper |
-//! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*, section 3 |
+//! | [`Broadcast`] | MPI_Bcast | 1, Algorithm 1 |
+//! | [`PipelinedAllgather`] | MPI_Allgather(v) | 1, Algorithm 7 |
+//! | [`Reversed`]`<Broadcast>` | MPI_Reduce | 1, Observation 1.3 |
+//! | [`Reversed`]`<PipelinedAllgather>` | MPI_Reduce_scatter(_block) | 1, Observation 1.4 |
+//! | [`Doubling`] | MPI_Allgather(v), MPI_Allreduce | 2, Algorithm 2 |
+//! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), MPI_Allreduce | 2, Algorithm 1 |
+//! | [`Ordered`] | the same, operator does not commute | 2, Corollary 2, skips p - 1, ..., 1 |
+//! | [`AllToAll`] | MPI_Alltoall | 2, section 4 |
+//! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | 2, section 4 |
+//! | [`Census`] | MPI_Allreduce of few integers | 3, Algorithm 2 |
+//! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
+//! | [`Leaders`]`<P>` | the first two and doubling, by node | future work of 1 |
+//! | [`Reversed`]`<Leaders<P>>` | their reductions and reduce-scatters, by node | future work of 1 |
+//! | [`Direct`] | gather and scatter within a node, for the above | |
+//! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
+//!
+//! The papers:
+//!
+//! 1. Träff, *Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
+//!    All-Broadcast, Reduction and All-Reduction*
+//! 2. Träff, *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms*
+//! 3. Lang, *Modified Bruck/Dissemination Algorithm for Commutative Reduction in MPI*
+//! 4. Kang, Träff et al., *Scalable Algorithms for MPI Intergroup Allgather and Allgatherv*
+//! 5. Desprez, Fraigniaud and Tourancheau, *Successive Broadcasts on Hypercube*
 //!
 //! [`Succession`] and its [`Tree`]s are what [`TreeBroadcast`] and the
 //! [successive broadcasts](crate::extensions::successive) share.
@@ -85,12 +95,12 @@ pub struct Shape {
     pub blocks: usize,
     /// The rounds; 0 for a single process.
     pub rounds: usize,
-    /// How many of them, one after the other, are run at once: 1 where a process sends and receives
-    /// one message at a time. What arrives in one of them is not sent before all are over. It
-    /// divides the number of rounds.
+    /// How many consecutive rounds run concurrently. 1 where a process sends and receives one
+    /// message at a time. What arrives in one of these rounds is sent only after all of them have
+    /// ended. It divides the number of rounds.
     pub at_once: usize,
-    /// For how many rounds after its arrival a block may still be sent, or arrive once more. Also
-    /// the most blocks of a message, one after the other, for which that holds at once.
+    /// For how many rounds after its arrival a block may still be sent, or arrive once more. In any
+    /// round, the blocks of a message of which that holds lie within this many consecutive ones.
     pub span: usize,
     /// What scratch is used for.
     pub scratch: ScratchUse,

@@ -20,9 +20,9 @@ pub struct Facts {
     /// p: the processes of the communicator; of an inter-communicator, those of both groups, or the
     /// root and the other group.
     pub processes: usize,
-    /// The processes of the smaller group of an inter-communicator (of a broadcast, of the root's,
-    /// which is 1); else 0. There `bytes` are those of the group that has more, and `largest` is
-    /// the largest contribution of all.
+    /// On an inter-communicator, the processes of its smaller group; in a broadcast 1, the root.
+    /// Elsewhere 0. On an inter-communicator, `bytes` are those of the group that has more, and
+    /// `largest` is the largest contribution of all processes.
     pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,

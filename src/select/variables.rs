@@ -82,26 +82,27 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_SELECT",
                 Accepts::OneOf(Select::VARIANTS),
-                "learn: the first calls of each kind are run by all candidates in turn, and the \
-                fastest stays, where the result does not depend on the order of combination; \
-                elsewhere the cost model chooses; adaptive: they are measured everywhere; model: \
-                nowhere; native: calls are only observed; trial: the same, but some are measured; \
-                tune: as adaptive, but at once, whatever that takes",
+                "how auto decides; learn: trials of the first calls of each kind find the fastest, \
+                if the result does not depend on the order of combination, and the cost model \
+                decides the other calls; adaptive: trials for all calls; tune: as adaptive, with \
+                all trials at once, whatever they cost; model: the cost model, without trials; \
+                native: the MPI library runs these calls, and a report compares; trial: as \
+                native, with trials",
                 |s| s.select as u64,
                 |s, word| s.select = Select::from_repr(word).unwrap_or_default(),
             ),
             Variable::own(
                 "CIRCULANT_PROFILE",
                 Accepts::File,
-                "file with what was learned before: communicators begin with what it says of as \
-                many processes and nodes; rank 0 of each reads it",
+                "file with what was learned before; a communicator begins with what the file says \
+                of as many processes and nodes; its rank 0 reads it",
                 |s| &s.profile,
                 |s, text| s.profile = Some(text),
             ),
             Variable::own(
                 "CIRCULANT_PROFILE_SAVE",
                 Accepts::File,
-                "file to which rank 0 adds what was learned, at the end",
+                "file to which rank 0 adds, at the end, what was learned",
                 |s| &s.profile_save,
                 |s, text| s.profile_save = Some(text),
             ),
@@ -311,9 +312,9 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_PLACEMENT",
                 Accepts::OneOf(Placement::VARIANTS),
-                "how ranks are placed on nodes of CIRCULANT_NODE_SIZE; blocked: consecutive ones on \
-                 one node; cyclic: on one node after the other; shuffled: in no order, on nodes of \
-                 different sizes",
+                "how ranks are placed on nodes of CIRCULANT_NODE_SIZE; blocked: consecutive ones \
+                 on one node; cyclic: on one node after the other; shuffled: in no order, on nodes \
+                 of different sizes",
                 |s| s.placement as u64,
                 |s, word| s.placement = Placement::from_repr(word).unwrap_or_default(),
             ),
@@ -382,7 +383,7 @@ const fn rules_of(name: &'static str, operation: Operation) -> Variable {
         name,
         operation,
         "who runs the operation; native: the MPI library; circulant: circulant, except for small \
-        calls; auto: the fastest, as far as measured or predicted; or rules by size",
+        calls; auto: whichever was measured or is predicted to be faster; or rules by size",
     )
 }
 

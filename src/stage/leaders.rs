@@ -1,8 +1,8 @@
 //! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`].
 //!
-//! An allgather first gathers the messages of each node at its leader. A reduce-scatter, backward,
-//! scatters them from there in the end. The leader is the process with the longest message: one that
-//! has all needs not send it to another first.
+//! An allgather first gathers the messages of each node at its leader. A reduce-scatter does the
+//! reverse: in the end it scatters them from there. The leader is the process with the longest
+//! message, so that the longest message need not be sent to a leader first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,7 +97,8 @@ impl Stages {
         });
     }
 
-    /// `range`, combined at all processes: each node combines an even part of it, at its lowest rank.
+    /// `range`, combined at all processes. Each node combines an even part of it, at its lowest
+    /// rank.
     pub fn allreduce_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),

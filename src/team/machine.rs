@@ -13,8 +13,8 @@ pub struct Machine {
     pub nodes: Arc<Nodes>,
     /// Which of the processes this one is.
     pub place: usize,
-    /// A process of each node; the one of this node is at its place. Which that is differs from call
-    /// to call: those of this team are the first ones of the nodes.
+    /// The first process of each node. A call may have other leaders: it takes from this team only
+    /// the number of nodes and the place of this one among them.
     pub leaders: Team,
     /// The processes of this node.
     pub node: Team,
