@@ -113,8 +113,8 @@ fn say_mismatch(operation: Operation, communicator: Communicator, rank: usize) {
         return;
     }
     say(&format!(
-        "circulant: rank {rank} received a message of {} of another length than it expected; counts \
-         and datatypes must describe the same amount of data on all processes",
+        "circulant: rank {rank} received a message of {} of another length than it expected; \
+         counts and datatypes must describe the same amount of data on all processes",
         operation.name()
     ));
 }

@@ -2,8 +2,8 @@
 //! rounds of a plan with the leaders of the other nodes. What a leader receives in a round goes on
 //! to the processes of its node while the next rounds are run.
 //!
-//! The paper on broadcast schedules (Träff, *Optimal Broadcast Schedules in Logarithmic Time*) names
-//! circulant graphs on nodes with several processes as future work. For a node of k processes,
+//! The paper on broadcast schedules (Träff, *Optimal Broadcast Schedules in Logarithmic Time*)
+//! names circulant graphs on nodes with several processes as future work. For a node of k processes,
 //! q' = ceil(log2 k), and for B rounds across:
 //!
 //! ```text

@@ -21,7 +21,7 @@
 //! | [`Census`] | MPI_Allreduce of few integers | 3, Algorithm 2 |
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
 //! | [`Leaders`]`<P>` | the first two and doubling, by node | future work of 1 |
-//! | [`Reversed`]`<Leaders<P>>` | their reductions and reduce-scatters, by node | future work of 1 |
+//! | [`Reversed`]`<Leaders<P>>` | reductions and reduce-scatters, by node | future work of 1 |
 //! | [`Direct`] | gather and scatter within a node, for the above | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
 //!
