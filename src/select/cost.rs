@@ -11,12 +11,13 @@
 //!   carries what a process of a flat graph on the nodes would send. What goes within the node meanwhile
 //!   is left out.
 //! - native: the start-ups of its pattern, and a factor times the port's time for m bytes. Native
-//!   collectives may be node-aware: where processes share a node they are not charged for its port.
-//!   Nor are they charged a factor between few nodes, where there is little to gain. Both err on the
-//!   side of leaving a call native.
+//!   collectives may be node-aware: they are not charged for what stays within a node. Nor are they
+//!   charged a factor between few nodes, where there is little to gain. Both err on the side of
+//!   leaving a call native.
 //!
-//! The constants here are shipped. Where calls are learned of, alpha and beta are measured, between
-//! one process of each node, so that beta is that of a port.
+//! The constants here are shipped. Where calls are learned of, alpha and beta are measured: between
+//! nodes by one process of each, so that beta is that of a node's port; on a single node by all its
+//! processes at once. The processes of a node that send at once share its port.
 //!
 //! **The number of blocks.** A pipeline of n blocks takes n - 1 + q rounds, q = ceil(log2 p). Small
 //! blocks fill it soon, large ones cost few start-ups; with start-up time alpha and time per byte
