@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `mod` | the trait |
 //! | `point_to_point` | the transport over MPI's point-to-point calls |
+//! | `slots` | the outstanding transfers of a transport |
 //! | `bytes` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 
@@ -22,6 +23,8 @@ mod bytes;
 mod elements;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod point_to_point;
+#[cfg(any(test, feature = "mpi", feature = "bindings"))]
+mod slots;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use bytes::{Bytes, Lists, Packing};
@@ -69,12 +72,13 @@ pub enum Progress {
     Pending,
 }
 
-/// The sends that can be outstanding in a transport, and the receives: their slots are below this.
-pub const SLOTS: usize = 64;
-
 /// The largest standard send that is made without a request, in bytes: MPI libraries buffer such
 /// messages, and a request costs more than waiting.
 pub const BLOCKING_MAX: usize = 4 << 10;
+
+/// The slots for sends, and as many for receives, that a transport has to offer: an engine may use
+/// those below this number, and has to keep its window and its sends to it.
+pub const SLOTS: usize = 64;
 
 /// When a send is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +91,9 @@ pub enum SendMode {
 
 /// Point-to-point transfers and local memory, for one call on one process.
 ///
-/// Sends and receives are numbered by *slot*. A slot holds one outstanding transfer, and is not
-/// used again before that is finished. Between two processes, messages arrive in the order in which
+/// Sends and receives are numbered by *slot*, each from 0 to [`SLOTS`] - 1. A slot holds one
+/// outstanding transfer, and is not used again before that is finished: a transport answers a start
+/// in a slot that it does not have, or that is in use, with an error, and starts nothing. Between two processes, messages arrive in the order in which
 /// they were started. Until a transfer is finished, its memory is not written, and where it is
 /// received into not read.
 pub trait Transport {

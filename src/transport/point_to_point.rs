@@ -7,6 +7,7 @@
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
+use super::slots::Slots;
 use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
 use crate::mpi::{
     Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
@@ -16,11 +17,12 @@ use crate::mpi::{
 /// What a unit is, and where places are.
 ///
 /// # Safety
-/// What [`stretch`](Memory::stretch) returns may be read and written by MPI as long as the memory
-/// lives, wherever the engine names the place; and is not used otherwise while a transfer is
-/// outstanding.
+/// What [`stretch`](Memory::stretch) returns may be read and written by MPI: what is circulant's own
+/// as long as this value lives, also after it was moved; what is the program's as long as the call
+/// that it was passed to. No reference to it is ever made: whoever else reads or writes it while a
+/// transfer is outstanding gets wrong data, as from MPI itself.
 pub unsafe trait Memory {
-    /// `length` units at `place`, as arguments for MPI. They are valid as long as the memory.
+    /// `length` units at `place`, as arguments for MPI.
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype);
     /// Bytes of data in one unit.
     fn unit(&self) -> usize;
@@ -77,8 +79,8 @@ pub struct PointToPoint<M> {
     lengths: Lengths,
     /// Where places are.
     memory: ManuallyDrop<M>,
-    sends: [MPI_Request; SLOTS],
-    receives: [MPI_Request; SLOTS],
+    sends: Slots<MPI_Request>,
+    receives: Slots<MPI_Request>,
     /// The units that each receive is for.
     expected: [c_int; SLOTS],
     /// What the first message of another length is to be reported as.
@@ -93,15 +95,15 @@ impl<M: Memory> PointToPoint<M> {
     /// Over `communicator`, which returns errors, with messages of this tag.
     pub fn new(communicator: Communicator, tag: usize, lengths: Lengths, memory: M) -> Self {
         let native = native();
-        let none = [native.constants.request_null; SLOTS];
+        let none = native.constants.request_null;
         PointToPoint {
             native,
             communicator,
             tag: int(tag),
             lengths,
             memory: ManuallyDrop::new(memory),
-            sends: none,
-            receives: none,
+            sends: Slots::new(none),
+            receives: Slots::new(none),
             expected: [0; SLOTS],
             mismatch: None,
             waits: true,
@@ -137,8 +139,8 @@ impl<M: Memory> PointToPoint<M> {
     /// cannot be taken back. MPI keeps reading their memory, which must then not be used again.
     pub fn give_up(&mut self) {
         let functions = &self.native.functions;
-        let (null, status) = (self.native.constants.request_null, ignored_status());
-        for request in self.receives.iter_mut().filter(|request| **request != null) {
+        let status = ignored_status();
+        for request in self.receives.all() {
             // SAFETY: an outstanding receive of this transport.
             unsafe {
                 (functions.PMPI_Cancel)(request);
@@ -164,14 +166,13 @@ impl<M: Memory> PointToPoint<M> {
 
     /// A transfer has ended with this code and status.
     fn end(&mut self, awaited: Awaited, code: c_int, status: &MPI_Status) -> Result<(), Error> {
-        let null = self.native.constants.request_null;
         match awaited {
             Awaited::Send(slot) => {
-                self.sends[slot] = null;
+                self.sends.end(slot);
                 check(code)
             }
             Awaited::Receive(slot) => {
-                self.receives[slot] = null;
+                self.receives.end(slot);
                 self.compare(slot, code, status)
             }
         }
@@ -191,7 +192,7 @@ impl<M: Memory> PointToPoint<M> {
                 let (.., unit) = self.memory.stretch(Place::scratch(0), 0);
                 // SAFETY: the status of a receive that has ended, of these units.
                 check(unsafe { (functions.PMPI_Get_count)(status, unit, &mut received) })?;
-                (received != self.expected[slot]).then_some(too_long)
+                (self.expected.get(slot) != Some(&received)).then_some(too_long)
             }
             Err(error) if error.class() == too_long => Some(error),
             Err(error) => return Err(error),
@@ -204,9 +205,7 @@ impl<M: Memory> PointToPoint<M> {
 impl<M> PointToPoint<M> {
     /// Whether no transfer is outstanding.
     fn is_idle(&self) -> bool {
-        let null = self.native.constants.request_null;
-        let mut requests = self.sends.iter().chain(&self.receives);
-        requests.all(|request| *request == null)
+        self.sends.is_idle() && self.receives.is_idle()
     }
 }
 
@@ -255,9 +254,11 @@ impl<M: Memory> Transport for PointToPoint<M> {
             SendMode::Standard => functions.PMPI_Isend,
             SendMode::Synchronous => functions.PMPI_Issend,
         };
-        let request = &mut self.sends[slot];
-        // SAFETY: `count` units are at `start`, by the contract of `Memory`. The engine uses them
-        // for nothing else until the send is finished, and until then the memory is not freed.
+        let busy = Error(self.native.constants.err_arg.0);
+        let request = self.sends.free(slot).ok_or(busy)?;
+        // SAFETY: `count` units are at `start` until the send is finished, by the contract of
+        // `Memory`: the memory is not dropped while the request is in its slot, where no other
+        // takes its place.
         check(unsafe { send(start.as_ptr(), count, unit, to, self.tag, comm, request) })
     }
 
@@ -269,7 +270,11 @@ impl<M: Memory> Transport for PointToPoint<M> {
         length: usize,
     ) -> Result<(), Error> {
         let (start, count, unit) = self.memory.stretch(place, length);
-        self.expected[slot] = count;
+        let busy = Error(self.native.constants.err_arg.0);
+        let request = self.receives.free(slot).ok_or(busy)?;
+        if let Some(expected) = self.expected.get_mut(slot) {
+            *expected = count;
+        }
         // SAFETY: as in `start_send`.
         check(unsafe {
             (self.native.functions.PMPI_Irecv)(
@@ -279,16 +284,15 @@ impl<M: Memory> Transport for PointToPoint<M> {
                 int(from),
                 self.tag,
                 self.communicator.handle(),
-                &mut self.receives[slot],
+                request,
             )
         })
     }
 
     fn finish_send(&mut self, slot: usize) -> Result<Progress, Error> {
-        let mut request = self.sends[slot];
-        if request == self.native.constants.request_null {
+        let Some(mut request) = self.sends.outstanding(slot) else {
             return Ok(Progress::Ready);
-        }
+        };
         let Some((code, status)) = self.ended(&mut request) else {
             self.awaited = Some(Awaited::Send(slot));
             return Ok(Progress::Pending);
@@ -298,10 +302,9 @@ impl<M: Memory> Transport for PointToPoint<M> {
     }
 
     fn finish_receive(&mut self, slot: usize) -> Result<Progress, Error> {
-        let mut request = self.receives[slot];
-        if request == self.native.constants.request_null {
+        let Some(mut request) = self.receives.outstanding(slot) else {
             return Ok(Progress::Ready);
-        }
+        };
         let Some((code, status)) = self.ended(&mut request) else {
             self.awaited = Some(Awaited::Receive(slot));
             return Ok(Progress::Pending);
@@ -337,14 +340,17 @@ pub fn wait_for_one<'a, M: Memory + 'a>(
     let mut awaited: Vec<_> = transports
         .filter_map(|transport| transport.awaited.take().map(|awaited| (transport, awaited)))
         .collect();
+    let (native, mut index) = (native(), 0);
     let mut requests: Vec<MPI_Request> = awaited
         .iter()
-        .map(|(transport, awaited)| match *awaited {
-            Awaited::Send(slot) => transport.sends[slot],
-            Awaited::Receive(slot) => transport.receives[slot],
+        .map(|(transport, awaited)| {
+            let request = match *awaited {
+                Awaited::Send(slot) => transport.sends.outstanding(slot),
+                Awaited::Receive(slot) => transport.receives.outstanding(slot),
+            };
+            request.unwrap_or(native.constants.request_null)
         })
         .collect();
-    let (native, mut index) = (native(), 0);
     let mut status = MaybeUninit::<MPI_Status>::zeroed();
     // SAFETY: outstanding transfers of these transports; writes an index and a status.
     let code = unsafe {
