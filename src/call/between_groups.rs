@@ -234,10 +234,10 @@ fn gather_in_group(service: &mut Service, own: u64, segment: usize) -> Result<Ve
         .lease_alone(&service.private, 0, scratch + bytes)?;
     let mut memory = service.bytes(lease.memory, scratch, bytes);
     memory.add_staged(bytes);
-    memory.result(word(place)).write(own.to_ne_bytes());
+    memory.write(word(place), own.to_ne_bytes());
     let [call] = complete([Running::prepare(service, stages, 0, None, memory)])?;
     let (memory, _, lengths) = call.end(service);
-    let words = (0..size).map(|rank| u64::from_ne_bytes(memory.result(word(rank)).read()));
+    let words = (0..size).map(|rank| u64::from_ne_bytes(memory.read(word(rank))));
     let words = words.collect();
     let (slot, memory) = (lease.slot, memory.leave(service));
     service.pool.give_back(Lease { slot, memory });

@@ -5,6 +5,11 @@
 //! Only a [`Region`] and an [`Array`] are read and written through, always inside their bounds, and
 //! both are made by unsafe code, which answers for those bounds: at the exported functions, where
 //! MPI's contract binds the program to pass valid arguments, and where circulant allocates.
+//!
+//! Both are copied freely, like addresses. So unsafe code that makes one also answers for where its
+//! copies go. Those of the program's memory go anywhere in the call that the memory was passed to.
+//! Those of circulant's own memory stay in private fields of a value that keeps the memory, and only
+//! its bytes come out.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
@@ -69,8 +74,8 @@ pub struct Region {
 
 impl Region {
     /// # Safety
-    /// The `length` bytes from `start` on may be read and written as long as the region, or a part
-    /// of it, is used.
+    /// The `length` bytes from `start` on may be read and written as long as the region, or a part or
+    /// a copy of it, is used.
     pub unsafe fn new(start: Buffer, length: usize) -> Region {
         Region { start, length }
     }
@@ -160,7 +165,7 @@ pub struct Array {
 impl Array {
     /// # Safety
     /// `count` elements of `datatype`, the first of them at `first`, may be read and written as
-    /// long as the array, or a part of it, is used.
+    /// long as the array, or a part or a copy of it, is used.
     pub unsafe fn new(first: Buffer, count: usize, datatype: Datatype) -> Array {
         Array {
             first,
@@ -315,7 +320,7 @@ impl Array {
         }
         from.in_steps(|elements, range| {
             packed.resize(packed.len().max(range.len()), 0);
-            // SAFETY: the first bytes of `packed`, which outlives them.
+            // SAFETY: the first bytes of `packed`, which is not resized before the end of the closure.
             let middle = unsafe { Region::new(Buffer(packed.as_mut_ptr()), range.len()) };
             elements.pack(middle, communicator)?;
             let first = range.start / self.datatype.size().max(1);
@@ -354,7 +359,10 @@ impl Array {
             done = range.end;
             let ((from, count, handle), (into, ..)) =
                 (from.part(range.clone()).typed(), self.part(range).typed());
-            // SAFETY: `count` elements are at both addresses and do not overlap.
+            // SAFETY: `count` elements are at both addresses, and no others are touched. If they
+            // overlap, which MPI forbids, the program has passed memory that overlaps: then the
+            // results in it are wrong, as they are without circulant. circulant's own memory never
+            // overlaps with that, and its places are told apart by the plan.
             super::check(unsafe {
                 (native().functions.PMPI_Reduce_local)(
                     from.as_ptr(),
@@ -409,7 +417,9 @@ fn send_to_self(
     communicator: Communicator,
 ) -> Result<(), Error> {
     let rank = super::int(communicator.rank()?);
-    // SAFETY: `from` and `to` hold as much data of one signature, and do not overlap.
+    // SAFETY: one is elements of the program's, the other as many bytes as their data, so MPI touches
+    // nothing else. They do not overlap, unless both are the program's and it passed memory that
+    // overlaps: then what arrives is wrong, as it is without circulant.
     super::check(unsafe {
         (native().functions.PMPI_Sendrecv)(
             from.0.as_ptr(),
@@ -469,8 +479,8 @@ impl Allocation {
     /// Its bytes, from an aligned address on.
     ///
     /// # Safety
-    /// The region is not used after the allocation is dropped or [reserved](Allocation::reserve)
-    /// anew.
+    /// Neither the region nor a part or a copy of it is used after the allocation is dropped or
+    /// [reserved](Allocation::reserve) anew.
     pub unsafe fn region(&self) -> Region {
         let Some((start, _)) = self.0 else {
             return Region::empty();

@@ -175,8 +175,10 @@ impl Bytes {
         lists.unpacked.clear();
         lists.at_end.clear();
         lists.cut.clear();
-        // SAFETY: the regions are used as long as this value, or one that shares it: both keep the
-        // allocation.
+        // SAFETY: this value keeps the allocation, and so does one that shares it. Parts of the region
+        // are in their fields alone, and no function returns one. Of the lists that a call leaves to
+        // the next one, nothing is read before they are cleared above. While it is shared, the
+        // allocation is not reserved anew.
         let region = unsafe { allocation.region() };
         Bytes {
             allocation,
@@ -290,8 +292,25 @@ impl Bytes {
         from.pack_all(self.result(range))
     }
 
-    /// Where bytes of the result space are, which are one piece.
-    pub fn result(&self, range: Range<usize>) -> Region {
+    /// Bytes of the result space, which are one piece.
+    ///
+    /// # Panics
+    /// If they are not N.
+    pub fn read<const N: usize>(&self, range: Range<usize>) -> [u8; N] {
+        self.result(range).read()
+    }
+
+    /// Sets bytes of the result space, which are one piece.
+    ///
+    /// # Panics
+    /// If they are not N.
+    pub fn write<const N: usize>(&mut self, range: Range<usize>, bytes: [u8; N]) {
+        self.result(range).write(bytes);
+    }
+
+    /// Where bytes of the result space are, which are one piece. Not for others: it is of use only
+    /// as long as this value.
+    fn result(&self, range: Range<usize>) -> Region {
         if range.is_empty() {
             return Region::empty();
         }
@@ -365,7 +384,9 @@ impl Bytes {
     }
 }
 
-// SAFETY: the stretches are inside of regions, whose makers answer for them as long as the call.
+// SAFETY: every stretch is a part of a region, which checks its bounds. A region of scratch or
+// staging is in the allocation, which this value keeps and which does not move with it. Any other is
+// of memory that the program passed, whose maker answers for it as long as the call.
 unsafe impl Memory for Bytes {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
         self.region(place, length).typed()

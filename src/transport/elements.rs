@@ -58,7 +58,8 @@ impl Elements {
             Aside::Input => input.count(),
             Aside::Result(count) => count,
         };
-        // SAFETY: the elements there are used as long as this value, which keeps the allocation.
+        // SAFETY: this value keeps the allocation, which is not reserved anew while it is shared.
+        // Arrays in it are in this value's fields alone, and no function returns one.
         let region = unsafe { allocation.region() };
         let all = Array::inside(region, scratch + more, *input.datatype());
         let apart = all.part(scratch..scratch + more);
@@ -115,7 +116,9 @@ impl Elements {
     }
 }
 
-// SAFETY: the stretches are inside of arrays, whose makers answer for them as long as the call.
+// SAFETY: every stretch is a part of an array, which checks its bounds. An array of scratch, or one
+// that was put aside, is in the allocation, which this value keeps and which does not move with it.
+// Any other is of memory that the program passed, whose maker answers for it as long as the call.
 unsafe impl Memory for Elements {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
         self.array(place, length).typed()
