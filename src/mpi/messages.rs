@@ -35,7 +35,8 @@ impl Communicator {
     /// MPI's.
     ///
     /// # Safety
-    /// The bytes stay there, and nothing is written to them, until the send is finished.
+    /// The bytes stay there until the send is finished. (What is written to them before may be what
+    /// arrives.)
     pub unsafe fn start_send(self, to: usize, bytes: Region) -> Result<Sending, Error> {
         let (start, count, byte) = bytes.typed();
         let mut sending = Sending(native().constants.request_null);

@@ -111,11 +111,7 @@ fn exchange(
             service.kept = Some(memory);
             Ok(outcome.unwrap_or_default())
         }
-        Err(error) => {
-            // MPI may still read from it.
-            std::mem::forget(memory);
-            Err(Stop::Failed(error))
-        }
+        Err(error) => Err(Stop::Failed(error)),
     }
 }
 

@@ -13,7 +13,7 @@ use super::combination::Combination;
 use super::growth::Header;
 use super::stores::{STORES, Stores, Stretch, Target};
 use crate::message::say;
-use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, Sending};
+use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, Sending, native};
 use crate::transport::{Packing, Progress};
 
 /// Bytes of a word of a header, and of a header: the status and four counts.
@@ -25,17 +25,24 @@ const FRONT: usize = crate::mpi::ALIGNMENT;
 
 /// The memory of one store.
 #[derive(Debug, Default)]
-struct Store(Allocation);
+struct Store {
+    memory: Allocation,
+    /// Whether MPI may be reading from it: then it is never freed.
+    is_sent: bool,
+}
 
 impl Store {
     /// Makes it hold `bytes` bytes of elements and keeps the first `kept`. Returns whether it does.
     fn reserve(&mut self, bytes: usize, kept: usize) -> bool {
         let needed = bytes.saturating_add(FRONT);
-        if kept == 0 || self.0.capacity() >= needed {
-            return self.0.reserve(needed);
+        if self.memory.capacity() >= needed {
+            return true;
+        }
+        if kept == 0 && !self.is_sent {
+            return self.memory.reserve(needed);
         }
         let mut larger = Store::default();
-        if !larger.0.reserve(needed) {
+        if !larger.memory.reserve(needed) {
             return false;
         }
         let (from, to) = (self.elements(), larger.elements());
@@ -46,15 +53,25 @@ impl Store {
 
     /// Room for a header, and the elements behind it.
     fn all(&self) -> Region {
-        // SAFETY: the region is used before the store is reserved anew; it lives as long as a
-        // call's operands.
-        let region = unsafe { self.0.region() };
+        // SAFETY: what is made of the region is used before the store is reserved anew or dropped:
+        // in this file each function gets its regions and arrays after it has reserved, and none
+        // keeps them or returns them to another file. A send, which lasts longer, is noted in
+        // `is_sent`.
+        let region = unsafe { self.memory.region() };
         region.part(FRONT.min(region.length()) - HEADER.min(region.length())..region.length())
     }
 
     fn elements(&self) -> Region {
         let all = self.all();
         all.part(HEADER.min(all.length())..all.length())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.is_sent {
+            std::mem::forget(std::mem::take(&mut self.memory));
+        }
     }
 }
 
@@ -71,10 +88,14 @@ impl OperandMemory {
     /// Frees the memory if it is more than `most` bytes.
     pub fn shrink(&mut self, most: usize) {
         let stores = self.stores.iter().chain(&self.wires);
-        let kept: usize = stores.map(|store| store.0.capacity()).sum();
+        let kept: usize = stores.map(|store| store.memory.capacity()).sum();
         if kept + self.packed.len() > most {
             *self = OperandMemory::default();
         }
+    }
+
+    fn all_stores(&mut self) -> impl Iterator<Item = &mut Store> {
+        self.stores.iter_mut().chain(&mut self.wires)
     }
 }
 
@@ -250,6 +271,9 @@ impl Stores for Operands<'_> {
         header: Option<&Header>,
         elements: Stretch,
     ) -> Result<(), Error> {
+        if self.send.is_some() {
+            return Err(Error(native().constants.err_arg.0));
+        }
         self.reserve_wire(SENT, elements.count);
         let mut wire = self.wire(SENT, elements);
         if let Some(packing) = self.packing.filter(|_| elements.count > 0) {
@@ -260,8 +284,12 @@ impl Stores for Operands<'_> {
             Some(header) => write_header(wire, header),
             None => wire = behind_header(wire),
         }
-        // SAFETY: the wire is written again after the send is finished. After an error this memory
-        // is never freed (`run`).
+        match self.packing {
+            None => self.memory.stores[elements.store].is_sent = true,
+            Some(_) => self.memory.wires[SENT].is_sent = true,
+        }
+        // SAFETY: the wire is in the store that was just marked: from now on that is not freed, before
+        // the send is known to be finished.
         self.send = Some(unsafe { self.communicator.start_send(to, wire) }?);
         Ok(())
     }
@@ -269,6 +297,9 @@ impl Stores for Operands<'_> {
     fn finish_send(&mut self) -> Result<Progress, Error> {
         if let Some(send) = self.send.take() {
             send.finish()?;
+            self.memory
+                .all_stores()
+                .for_each(|store| store.is_sent = false);
         }
         Ok(Progress::Ready)
     }
