@@ -19,7 +19,7 @@ use once_cell::sync::OnceCell;
 use crate::collective;
 use crate::communicator::{State, Stop};
 use crate::message::say;
-use crate::mpi::{self, Communicator, MPI_Comm};
+use crate::mpi::{self, Communicator, MPI_Comm, Symbols};
 use crate::report::Work;
 use crate::select::Operation;
 
@@ -80,8 +80,8 @@ impl Onward {
     /// comes before circulant's.
     pub(super) fn tool(&self, name: &CStr, twin: &CStr) -> Option<*mut c_void> {
         self.found(|| {
-            let next = mpi::find_in(libc::RTLD_NEXT, name);
-            let first = || mpi::find_in(libc::RTLD_DEFAULT, twin);
+            let next = Symbols::NEXT.find(name);
+            let first = || Symbols::GLOBAL.find(twin);
             next.filter(|next| is_tool(*next))
                 .or_else(|| first().filter(|first| is_tool(*first)))
         })
@@ -92,7 +92,7 @@ impl Onward {
         if !mpi::is_another() {
             return None;
         }
-        self.found(|| mpi::find_in(libc::RTLD_NEXT, name).or_else(|| mpi::function(name)))
+        self.found(|| Symbols::NEXT.find(name).or_else(|| mpi::function(name)))
     }
 
     fn found(&self, find: impl FnOnce() -> Option<*mut c_void>) -> Option<*mut c_void> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use once_cell::sync::OnceCell;
 
 use super::Array;
-use super::library::{find_in, loaded};
+use super::library::Symbols;
 
 /// `cuPointerGetAttribute(data, attribute, pointer)`, which writes what `attribute` says.
 type GetAttribute = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
@@ -26,8 +26,9 @@ static DRIVER: OnceCell<GetAttribute> = OnceCell::new();
 fn driver() -> Option<GetAttribute> {
     let find = || {
         let name = c"cuPointerGetAttribute";
-        let address = find_in(libc::RTLD_DEFAULT, name)
-            .or_else(|| find_in(loaded(c"libcuda.so.1")?, name))
+        let address = Symbols::GLOBAL
+            .find(name)
+            .or_else(|| Symbols::of_loaded(c"libcuda.so.1")?.find(name))
             .ok_or(())?;
         // SAFETY: the function of that name in CUDA's driver, whose type this is.
         Ok::<_, ()>(unsafe { std::mem::transmute::<*mut c_void, GetAttribute>(address) })

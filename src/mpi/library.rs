@@ -437,10 +437,35 @@ fn described(function: *mut c_void) -> Option<libc::Dl_info> {
 /// A function that every MPI since 3.0 has, and that circulant does not export.
 const MARK: &CStr = c"PMPI_Get_library_version";
 
+/// Where the dynamic linker looks for a symbol: a handle that it takes at any time.
+#[derive(Clone, Copy)]
+pub struct Symbols(*mut c_void);
+
+impl Symbols {
+    /// In the global scope, in the order of loading.
+    pub const GLOBAL: Symbols = Symbols(libc::RTLD_DEFAULT);
+    /// In what comes after circulant in the global scope.
+    pub const NEXT: Symbols = Symbols(libc::RTLD_NEXT);
+
+    /// In an object that is loaded already. It stays loaded.
+    pub(super) fn of_loaded(name: &CStr) -> Option<Symbols> {
+        // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        (!handle.is_null()).then_some(Symbols(handle))
+    }
+
+    /// The symbol of this name.
+    pub fn find(self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and
+        // that is never closed: nothing else makes a value of this type.
+        let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+}
+
 /// Where the symbols of the MPI library are looked up.
 struct Scope {
-    /// The dynamic linker's.
-    handle: *mut c_void,
+    symbols: Symbols,
     object: Option<Object>,
     /// The file's name, without folders.
     file: String,
@@ -449,11 +474,10 @@ struct Scope {
 impl Scope {
     /// The object that has the mark: in the global scope, or else any that is loaded.
     fn of_process() -> Option<Scope> {
-        let mark = find_in(libc::RTLD_DEFAULT, MARK).or_else(|| {
-            loaded_objects().iter().find_map(|name| {
-                let handle = loaded(name)?;
-                find_in(handle, MARK)
-            })
+        let mark = Symbols::GLOBAL.find(MARK).or_else(|| {
+            let names = loaded_objects();
+            let mut objects = names.iter().filter_map(|name| Symbols::of_loaded(name));
+            objects.find_map(|object| object.find(MARK))
         })?;
         let info = described(mark)?;
         // SAFETY: the name of an object that was found is a string.
@@ -462,7 +486,7 @@ impl Scope {
         Some(Scope {
             // An executable that has MPI linked in is not found by its name; what comes after
             // circulant in the global scope is then the best there is.
-            handle: loaded(name).unwrap_or(libc::RTLD_NEXT),
+            symbols: Symbols::of_loaded(name).unwrap_or(Symbols::NEXT),
             object: object_of(mark),
             file: path.rsplit('/').next().unwrap_or_default().to_owned(),
         })
@@ -487,13 +511,13 @@ impl Scope {
     }
 
     fn find(&self, name: &CStr) -> Option<*mut c_void> {
-        find_in(self.handle, name)
+        self.symbols.find(name)
     }
 
     /// An object, which is where the global scope says if it is in that: an executable may hold a
     /// copy, which the MPI library uses then, too.
     fn data(&self, name: &CStr) -> Option<*mut c_void> {
-        find_in(libc::RTLD_DEFAULT, name).or_else(|| self.find(name))
+        Symbols::GLOBAL.find(name).or_else(|| self.find(name))
     }
 
     fn value(&self, source: &Source) -> Option<i64> {
@@ -535,21 +559,6 @@ impl Scope {
         let line = text.split(['\n', ',']).next().unwrap_or_default();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
-}
-
-/// The symbol of this name in a scope of the dynamic linker.
-pub fn find_in(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and
-    // that is never closed.
-    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    (!address.is_null()).then_some(address)
-}
-
-/// A handle of an object that is loaded already.
-pub(super) fn loaded(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-    (!handle.is_null()).then_some(handle)
 }
 
 /// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of

@@ -36,7 +36,7 @@ pub use attribute::Attribute;
 pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
 pub use library::{
-    Integer, Native, NumberKind, find_in, function, is_another, library, native, object_of,
+    Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
