@@ -3,22 +3,20 @@
 use super::{combinable, is_in_place, operator, somewhere, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
-use crate::mpi::{Alias, MPI_Op, Operands};
+use crate::mpi::{Alias, Operands};
 use crate::report::Work;
 use crate::select::{Facts, Operation};
 
 /// The arguments.
 pub struct Allreduce {
-    /// sendbuf, recvbuf, count, datatype
+    /// sendbuf, recvbuf, count, datatype, op
     pub operands: Operands,
-    /// op
-    pub op: MPI_Op,
 }
 
 impl Collective for Allreduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
-        whole_operand(Operation::Allreduce, &self.operands, self.op, state, work)
+        whole_operand(Operation::Allreduce, &self.operands, state, work)
     }
 
     fn problem(&self, _state: &State) -> Result<Problem, Stop> {
@@ -31,7 +29,7 @@ impl Collective for Allreduce {
             in_place: is_in_place(&self.operands, alias)?,
             input: combinable(self.operands.input())?,
             result: somewhere(self.operands.result(0))?,
-            operator: operator(self.op, &self.operands)?.0,
+            operator: operator(&self.operands)?.0,
             target: Target::All,
         }))
     }

@@ -32,7 +32,7 @@ pub use reduce_scatter::ReduceScatter;
 use crate::communicator::{State, Stop, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    Alias, Array, Arrays, Communicator, Counts, MPI_Op, Operands, Operator, PassedByRank, SUCCESS,
+    Alias, Array, Arrays, Communicator, Counts, Operands, Operator, PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
 use crate::select::{Facts, Operation, Order, Reason};
@@ -214,9 +214,9 @@ fn aliases(begins: bool, alias: Alias) -> Result<bool, Stop> {
     }
 }
 
-/// An operator, and in which order it may combine these operands.
-pub fn operator(handle: MPI_Op, operands: &Operands) -> Result<(Operator, Order), Stop> {
-    let operator = valid(Operator::new(handle))?;
+/// The operator of these operands, and in which order it may combine them.
+pub fn operator(operands: &Operands) -> Result<(Operator, Order), Stop> {
+    let operator = valid(operands.operator())?;
     let order = if !valid(operator.is_commutative())? {
         Order::Ranks
     } else if operands
@@ -234,7 +234,6 @@ pub fn operator(handle: MPI_Op, operands: &Operands) -> Result<(Operator, Order)
 fn whole_operand(
     operation: Operation,
     operands: &Operands,
-    op: MPI_Op,
     state: &State,
     work: &mut Work,
 ) -> Result<Facts, Stop> {
@@ -246,7 +245,7 @@ fn whole_operand(
         bytes: bytes as u64,
         largest: bytes as u64,
         units: count as u64,
-        order: operator(op, operands)?.1,
+        order: operator(operands)?.1,
         ..Facts::new(operation, state.size())
     })
 }

@@ -5,16 +5,14 @@ use std::ffi::c_int;
 use super::{combinable, is_in_place, operator, somewhere, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
-use crate::mpi::{Alias, MPI_Op, Operands};
+use crate::mpi::{Alias, Operands};
 use crate::report::Work;
 use crate::select::{Facts, Operation, Reason};
 
 /// The arguments.
 pub struct Reduce {
-    /// sendbuf, recvbuf, count, datatype
+    /// sendbuf, recvbuf, count, datatype, op
     pub operands: Operands,
-    /// op
-    pub op: MPI_Op,
     /// root
     pub root: c_int,
 }
@@ -23,7 +21,7 @@ impl Collective for Reduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
         state.root(self.root)?;
-        whole_operand(Operation::Reduce, &self.operands, self.op, state, work)
+        whole_operand(Operation::Reduce, &self.operands, state, work)
     }
 
     /// MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.
@@ -43,7 +41,7 @@ impl Collective for Reduce {
                 input.part(0..0)
             },
             in_place,
-            operator: operator(self.op, &self.operands)?.0,
+            operator: operator(&self.operands)?.0,
             target: Target::Root(root),
         }))
     }

@@ -3,7 +3,7 @@
 use super::{combinable, is_in_place, operator, sizes, somewhere, valid};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
-use crate::mpi::{Alias, MPI_Op, Operands};
+use crate::mpi::{Alias, Operands};
 use crate::report::Work;
 use crate::select::{Facts, Operation};
 
@@ -11,10 +11,8 @@ use crate::select::{Facts, Operation};
 pub struct ReduceScatter {
     /// Which of the two.
     pub operation: Operation,
-    /// sendbuf, recvbuf, recvcounts or recvcount, datatype
+    /// sendbuf, recvbuf, recvcounts or recvcount, datatype, op
     pub operands: Operands,
-    /// op
-    pub op: MPI_Op,
 }
 
 impl Collective for ReduceScatter {
@@ -28,7 +26,7 @@ impl Collective for ReduceScatter {
             bytes: bytes as u64,
             largest: largest as u64,
             units: valid(operands.counts().largest())? as u64,
-            order: operator(self.op, operands)?.1,
+            order: operator(operands)?.1,
             ..Facts::new(self.operation, state.size())
         })
     }
@@ -51,7 +49,7 @@ impl Collective for ReduceScatter {
                 input.part(0..0)
             },
             in_place,
-            operator: operator(self.op, operands)?.0,
+            operator: operator(operands)?.0,
             target: Target::Parts(operands.counts()),
         }))
     }

@@ -13,9 +13,13 @@ pub mod successive;
 use crate::mpi::{Communicator, Error, MPI_Comm, native};
 
 /// The intra-communicator `comm`, or the code of the error that was raised.
+///
+/// # Safety
+/// An argument of the call in progress.
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-fn intra(comm: MPI_Comm) -> Result<Communicator, std::ffi::c_int> {
-    let communicator = Communicator::new(comm);
+unsafe fn intra(comm: MPI_Comm) -> Result<Communicator, std::ffi::c_int> {
+    // SAFETY: by this function's contract.
+    let communicator = unsafe { Communicator::new(comm) };
     let class = Error(native().constants.err_comm.0);
     if communicator.is_null() {
         return Err(Communicator::world().raise(class));

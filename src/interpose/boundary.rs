@@ -19,7 +19,7 @@ use once_cell::sync::OnceCell;
 use crate::collective;
 use crate::communicator::{State, Stop};
 use crate::message::say;
-use crate::mpi::{self, Communicator, MPI_Comm, Symbols};
+use crate::mpi::{self, Communicator, Symbols};
 use crate::report::Work;
 use crate::select::Operation;
 
@@ -29,12 +29,11 @@ use crate::select::Operation;
 /// error code on one process, whose peers would then wait for ever: it ends the job.
 pub fn cross(
     operation: Operation,
-    communicator: MPI_Comm,
+    communicator: Communicator,
     root: Option<c_int>,
     native: impl FnOnce() -> c_int,
     attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
-    let communicator = Communicator::new(communicator);
     let call = || collective::run(operation, communicator, root, native, attempt);
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let rank = communicator.rank().unwrap_or(0);

@@ -110,7 +110,7 @@ macro_rules! exports {
                     // SAFETY: the arguments as the program passed them.
                     let forward = || unsafe { (native().functions.$profiled)($($argument,)* comm) };
                     let root = exports!(@root $($root)?);
-                    cross(Operation::$operation, comm, root, forward, |$state, work| {
+                    cross(Operation::$operation, communicator!(comm), root, forward, |$state, work| {
                         attempt($state, &$call, work)
                     })
                 }
@@ -132,7 +132,7 @@ macro_rules! exports {
                     let forward =
                         || unsafe { (native().functions.$large_profiled)($($argument,)* comm) };
                     let root = exports!(@root $($root)?);
-                    cross(Operation::$operation, comm, root, forward, |$state, work| {
+                    cross(Operation::$operation, communicator!(comm), root, forward, |$state, work| {
                         attempt($state, &$call, work)
                     })
                 }
@@ -141,6 +141,14 @@ macro_rules! exports {
     };
     (@root) => { None };
     (@root $root:ident) => { Some($root) };
+}
+
+/// A communicator.
+macro_rules! communicator {
+    ($comm:expr) => {
+        // SAFETY: an argument of the call in progress.
+        unsafe { Communicator::new($comm) }
+    };
 }
 
 /// A buffer, a count and a datatype.
@@ -176,10 +184,10 @@ macro_rules! array {
 
 /// The arguments of a reduction, whose result has these parts.
 macro_rules! operands {
-    ($send:ident, $receive:ident, $counts:expr, $datatype:ident) => {{
+    ($send:ident, $receive:ident, $counts:expr, $datatype:ident, $op:ident) => {{
         let (send, receive, counts) = (Buffer::new($send), Buffer::new($receive), $counts);
         // SAFETY: arguments of the call in progress, which belong together.
-        unsafe { Operands::new(send, receive, counts, $datatype) }
+        unsafe { Operands::new(send, receive, counts, $datatype, $op) }
     }};
 }
 
@@ -195,8 +203,7 @@ exports! {
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op, root: c_int
     ) root root => Reduce, |_state| Reduce {
-        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype),
-        op,
+        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
         root,
     };
 
@@ -227,9 +234,8 @@ exports! {
         operation: Operation::ReduceScatterBlock,
         operands: {
             let counts = Counts::equal(i64::from(count), state.size());
-            operands!(send, receive, counts, datatype)
+            operands!(send, receive, counts, datatype, op)
         },
-        op,
     };
 
     MPI_Reduce_scatter, PMPI_Reduce_scatter, MPI_Reduce_scatter_c, PMPI_Reduce_scatter_c(
@@ -237,16 +243,14 @@ exports! {
         op: MPI_Op
     ) => ReduceScatter, |state| ReduceScatter {
         operation: Operation::ReduceScatter,
-        operands: operands!(send, receive, array!(counts, state.size()), datatype),
-        op,
+        operands: operands!(send, receive, array!(counts, state.size()), datatype, op),
     };
 
     MPI_Allreduce, PMPI_Allreduce, MPI_Allreduce_c, PMPI_Allreduce_c(
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op
     ) => Allreduce, |_state| Allreduce {
-        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype),
-        op,
+        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
     };
 
     MPI_Alltoall, PMPI_Alltoall, MPI_Alltoall_c, PMPI_Alltoall_c(
@@ -299,7 +303,7 @@ intercept! {
     MPI_Comm_idup / PMPI_Comm_idup(
         comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        mark_duplicated(Communicator::new(comm));
+        mark_duplicated(communicator!(comm));
         // SAFETY: the arguments as the program passed them.
         unsafe { (native().functions.PMPI_Comm_idup)(comm, newcomm, request) }
     }
@@ -310,7 +314,7 @@ intercept! {
     MPI_Comm_idup_with_info / PMPI_Comm_idup_with_info(
         comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        mark_duplicated(Communicator::new(comm));
+        mark_duplicated(communicator!(comm));
         // SAFETY: the arguments as the program passed them.
         unsafe { (native().functions.PMPI_Comm_idup_with_info)(comm, info, newcomm, request) }
     }
@@ -367,6 +371,6 @@ unsafe fn free(
     if comm.is_null() {
         return forward();
     }
-    // SAFETY: not null, so the address of a handle.
-    while_freed(Communicator::new(unsafe { *comm }), forward)
+    // SAFETY: not null, so the address of a handle, which is an argument of the call in progress.
+    while_freed(unsafe { Communicator::new(*comm) }, forward)
 }

@@ -7,8 +7,8 @@ use std::ffi::c_int;
 
 use once_cell::unsync::OnceCell;
 
-use super::sys::MPI_Datatype;
-use super::{Array, Buffer, Datatype};
+use super::sys::{MPI_Datatype, MPI_Op};
+use super::{Array, Buffer, Datatype, Operator};
 
 /// A buffer, a count and a datatype.
 pub struct Passed {
@@ -26,7 +26,8 @@ impl Passed {
         Passed {
             buffer,
             count,
-            datatype: Typed::new(datatype),
+            // SAFETY: by this function's contract.
+            datatype: unsafe { Typed::new(datatype) },
         }
     }
 
@@ -80,7 +81,8 @@ impl PassedByRank {
             buffer,
             counts,
             displacements,
-            datatype: Typed::new(datatype),
+            // SAFETY: by this function's contract.
+            datatype: unsafe { Typed::new(datatype) },
         }
     }
 
@@ -150,13 +152,14 @@ impl Arrays {
     }
 }
 
-/// Elements to be combined, and where the result goes: the elements for one part after those for
-/// the one before.
+/// Elements to be combined, what combines them, and where the result goes: the elements for one part
+/// after those for the one before.
 pub struct Operands {
     send: Buffer,
     receive: Buffer,
     counts: Counts,
     datatype: Typed,
+    operator: MPI_Op,
 }
 
 impl Operands {
@@ -170,12 +173,15 @@ impl Operands {
         receive: Buffer,
         counts: Counts,
         datatype: MPI_Datatype,
+        operator: MPI_Op,
     ) -> Operands {
         Operands {
+            operator,
             send,
             receive,
             counts,
-            datatype: Typed::new(datatype),
+            // SAFETY: by this function's contract.
+            datatype: unsafe { Typed::new(datatype) },
         }
     }
 
@@ -202,6 +208,12 @@ impl Operands {
     /// Bytes of data in one element, if the datatype can be used.
     pub fn unit(&self) -> Option<usize> {
         self.datatype.size()
+    }
+
+    /// The operator, if it is one that can be used.
+    pub fn operator(&self) -> Option<Operator> {
+        // SAFETY: an argument of the call in progress, by the contract of `new`.
+        unsafe { Operator::new(self.operator) }
     }
 
     /// The elements of all parts, if counts and datatype are valid.
@@ -232,7 +244,9 @@ struct Typed {
 }
 
 impl Typed {
-    fn new(handle: MPI_Datatype) -> Typed {
+    /// # Safety
+    /// A datatype argument of a call in progress, during which this is used.
+    unsafe fn new(handle: MPI_Datatype) -> Typed {
         Typed {
             handle,
             found: OnceCell::new(),
@@ -240,7 +254,9 @@ impl Typed {
     }
 
     fn get(&self) -> Option<Datatype> {
-        *self.found.get_or_init(|| Datatype::of(self.handle))
+        // SAFETY: by the contract of `new`.
+        let find = || unsafe { Datatype::of(self.handle) };
+        *self.found.get_or_init(find)
     }
 
     /// Of a datatype that is known without asking MPI, only this is looked up: many calls end here.

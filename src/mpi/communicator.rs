@@ -35,8 +35,11 @@ unsafe impl Send for Communicator {}
 unsafe impl Sync for Communicator {}
 
 impl Communicator {
-    /// The communicator that the program passed; its handle is the program's responsibility.
-    pub fn new(handle: MPI_Comm) -> Communicator {
+    /// # Safety
+    /// `handle` may be passed to MPI as a communicator while this value, or a copy, is used for more
+    /// than to compare it: the program passed it as one, or MPI gave it. (An MPI whose handles are
+    /// pointers follows it.)
+    pub unsafe fn new(handle: MPI_Comm) -> Communicator {
         Communicator(handle)
     }
 
@@ -66,6 +69,15 @@ impl Communicator {
         // SAFETY: writes one integer.
         check(unsafe { (native().functions.PMPI_Comm_size)(self.0, &mut size) })?;
         Ok(usize::try_from(size).unwrap_or(0))
+    }
+
+    /// The processes that a collective call of it gathers from: of an inter-communicator, those of
+    /// the other group.
+    fn peers(self) -> Result<usize, Error> {
+        if !self.is_inter()? {
+            return self.size();
+        }
+        Ok(usize::try_from(Group::remote_of(self)?.size()?).unwrap_or(0))
     }
 
     /// This process' rank.
@@ -181,9 +193,10 @@ impl Communicator {
 
     /// Everybody's words, by rank. Collective.
     pub fn gather_words<const N: usize>(self, own: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
-        let mut words = vec![[0; N]; self.size()?];
+        let mut words = vec![[0; N]; self.peers()?];
         let (byte, bytes) = (native().constants.byte, size_of::<[u64; N]>() as c_int);
-        // SAFETY: the own words are read, and as many a process are written to `words`.
+        // SAFETY: the own words are read, and as many of each peer are written to `words`, which has
+        // room for those of all.
         check(unsafe {
             (native().functions.PMPI_Allgather)(
                 (&raw const own).cast(),
@@ -200,8 +213,16 @@ impl Communicator {
 
     /// Everybody's elements, `counts` of each process, one after the other by rank, in `to`; the
     /// own ones are `from`. Collective.
+    ///
+    /// # Errors
+    /// MPI's; or if there is not a count for each process, there is no room at `to` for all elements,
+    /// or they are of another datatype than `from`.
     pub fn gather_elements(self, from: &Array, to: &Array, counts: &[usize]) -> Result<(), Error> {
-        assert!(counts.iter().sum::<usize>() <= to.count());
+        let all = counts.iter().copied().fold(0, usize::saturating_add);
+        let fit = counts.len() == self.peers()? && all <= to.count();
+        if !fit || from.datatype() != to.datatype() {
+            return Err(Error(native().constants.err_arg.0));
+        }
         let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
         let mut next = 0;
         let starts = counts.iter().map(|&count| {
@@ -210,8 +231,8 @@ impl Communicator {
         });
         let starts: Vec<c_int> = starts.collect();
         let ((from, own, datatype), (to, ..)) = (from.typed(), to.typed());
-        // SAFETY: `own` elements are at `from`, and there is room at `to` for those of all
-        // processes.
+        // SAFETY: `own` elements are at `from`. There is a length and a start for each process, and
+        // room at `to`, for elements of this datatype, from each start on for as many as its length.
         check(unsafe {
             (native().functions.PMPI_Allgatherv)(
                 from.as_ptr(),
@@ -346,7 +367,7 @@ impl Communicator {
     }
 
     /// A communicator of this process alone. Local.
-    pub(super) fn create_alone(self) -> Result<MPI_Comm, Error> {
+    pub(super) fn create_alone(self) -> Result<Communicator, Error> {
         let functions = &native().functions;
         let rank = c_int::try_from(self.rank()?).unwrap_or(0);
         let group = Group::of(self)?.only(rank)?;
@@ -355,7 +376,7 @@ impl Communicator {
         check(unsafe {
             (functions.PMPI_Comm_create_group)(self.0, group.0, super::TAG, &mut alone)
         })?;
-        Ok(alone)
+        Ok(Communicator(alone))
     }
 
     /// Frees it: one that was made for us, and is not used any more.
@@ -388,6 +409,13 @@ impl Group {
         Group::made(|group| unsafe { remote_group(communicator.0, group) })
     }
 
+    fn size(&self) -> Result<c_int, Error> {
+        let mut size: c_int = 0;
+        // SAFETY: writes one integer.
+        check(unsafe { (native().functions.PMPI_Group_size)(self.0, &mut size) })?;
+        Ok(size)
+    }
+
     /// The group of one process of this group.
     fn only(&self, rank: c_int) -> Result<Group, Error> {
         // SAFETY: reads one rank, writes the group.
@@ -398,9 +426,7 @@ impl Group {
 
     fn world_ranks(&self) -> Result<Option<Vec<usize>>, Error> {
         let functions = &native().functions;
-        let mut size: c_int = 0;
-        // SAFETY: writes one integer.
-        check(unsafe { (functions.PMPI_Group_size)(self.0, &mut size) })?;
+        let size = self.size()?;
         let ranks: Vec<c_int> = (0..size).collect();
         let mut translated = ranks.clone();
         let world = Group::of(Communicator::world())?;
@@ -458,7 +484,7 @@ impl Private {
             let create = native().functions.PMPI_Comm_create;
             // SAFETY: the group is this communicator's own.
             check(unsafe { create(communicator.handle(), group.0, &mut twin) })?;
-            Private::new(twin)
+            Private::new(Communicator(twin))
         })
     }
 
@@ -472,7 +498,7 @@ impl Private {
             // SAFETY: an inter-communicator, of which each group says the same and not what the
             // other says.
             check(unsafe { merge(inter.handle(), high, &mut union) })?;
-            Private::new(union)
+            Private::new(Communicator(union))
         })
     }
 
@@ -495,9 +521,9 @@ impl Private {
     }
 
     /// Takes over a communicator that was just made.
-    fn new(handle: MPI_Comm) -> Result<Private, Error> {
+    fn new(made: Communicator) -> Result<Private, Error> {
         LIVE.fetch_add(1, Ordering::Relaxed);
-        let private = Private(Communicator::new(handle));
+        let (private, handle) = (Private(made), made.0);
         let errors_return = native().constants.errors_return;
         // SAFETY: a valid communicator and a predefined handler.
         check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;

@@ -117,7 +117,10 @@ impl Drop for Repeated {
 
 /// Whether MPI takes `handle` for a datatype that can be used. It is asked how much memory no
 /// element takes, on the probe, whose errors the program does not hear of.
-fn is_usable(handle: MPI_Datatype) -> bool {
+///
+/// # Safety
+/// As for [`Datatype::of`].
+unsafe fn is_usable(handle: MPI_Datatype) -> bool {
     if handle == native().constants.datatype_null {
         return false;
     }
@@ -126,7 +129,7 @@ fn is_usable(handle: MPI_Datatype) -> bool {
     };
     let mut bytes: c_int = 0;
     let size = native().functions.PMPI_Pack_size;
-    // SAFETY: a communicator of ours; writes one integer.
+    // SAFETY: a handle that MPI may be asked about, a communicator of ours; writes one integer.
     let code = probe.ask(|alone| unsafe { size(0, handle, alone, &mut bytes) });
     code == SUCCESS
 }
@@ -134,10 +137,17 @@ fn is_usable(handle: MPI_Datatype) -> bool {
 impl Datatype {
     /// What is known of `handle`. None for a datatype that MPI has to judge. Its size is the same
     /// on all processes, wherever the signature is; the rest is this process's own affair.
-    pub fn of(handle: MPI_Datatype) -> Option<Datatype> {
+    ///
+    /// # Safety
+    /// `handle` may be passed to MPI as a datatype while this value, or a copy, is used for more than
+    /// to compare it: the program passed it as one to the call in progress, or MPI gave it. (An MPI
+    /// whose handles are pointers follows it.)
+    pub unsafe fn of(handle: MPI_Datatype) -> Option<Datatype> {
         match Datatype::predefined(handle) {
             Some(datatype) => Some(*datatype),
-            None => is_usable(handle).then(|| Datatype::of_usable(handle))?,
+            // SAFETY: by this function's contract.
+            None if unsafe { is_usable(handle) } => unsafe { Datatype::of_usable(handle) },
+            None => None,
         }
     }
 
@@ -153,8 +163,11 @@ impl Datatype {
         None
     }
 
-    fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
-        if let Some(kept) = kept_of(handle) {
+    /// # Safety
+    /// As for [`Datatype::of`]; and MPI knows the datatype.
+    unsafe fn of_usable(handle: MPI_Datatype) -> Option<Datatype> {
+        // SAFETY: by this function's contract.
+        if let Some(kept) = unsafe { kept_of(handle) } {
             // SAFETY: as in `kept`.
             let datatype = unsafe { kept.as_ref() }.datatype;
             return Some(Datatype {
@@ -162,7 +175,8 @@ impl Datatype {
                 ..datatype
             });
         }
-        let datatype = Datatype::examined(handle)?;
+        // SAFETY: by this function's contract.
+        let datatype = unsafe { Datatype::examined(handle) }?;
         if datatype.is_predefined {
             datatype.enter();
             return Some(datatype);
@@ -171,8 +185,11 @@ impl Datatype {
     }
 
     /// Asks MPI about a datatype, which need not be committed.
+    ///
+    /// # Safety
+    /// As for [`Datatype::of`]; and MPI knows the datatype.
     #[allow(clippy::unnecessary_cast)] // MPI_Aint is not the same Rust type in every MPI.
-    fn examined(handle: MPI_Datatype) -> Option<Datatype> {
+    unsafe fn examined(handle: MPI_Datatype) -> Option<Datatype> {
         let functions = &native().functions;
         let mut size: MPI_Count = -1;
         // SAFETY: writes one integer.
@@ -224,7 +241,8 @@ impl Datatype {
         let Some(_guard) = KEEPING.try_lock() else {
             return self;
         };
-        let kept = kept_of(self.handle).or_else(|| self.keep(keyval));
+        // SAFETY: a datatype that MPI knows.
+        let kept = unsafe { kept_of(self.handle) }.or_else(|| self.keep(keyval));
         Datatype { kept, ..self }
     }
 
@@ -248,7 +266,9 @@ impl Datatype {
     /// What is remembered of it.
     fn kept(&self) -> Option<&Kept> {
         // SAFETY: MPI drops it with the datatype, which the program must not free during a call
-        // with it; and nothing of a call keeps it longer.
+        // with it. Of what outlives a call, a service's list of accepted datatypes has predefined
+        // ones only, of which nothing is kept here; and lists that calls leave for their memory are
+        // cleared before they are read.
         self.kept.map(|kept| unsafe { kept.as_ref() })
     }
 
@@ -450,7 +470,8 @@ impl Datatype {
             )
         };
         check(code).ok()?;
-        let inner = Repeated(Datatype::examined(inner)?);
+        // SAFETY: a datatype that MPI gave.
+        let inner = Repeated(unsafe { Datatype::examined(inner) }?);
         inner.0.is_dense().then_some(inner)
     }
 
@@ -517,8 +538,11 @@ impl Datatype {
     }
 }
 
-/// What is remembered of a datatype that MPI knows.
-fn kept_of(handle: MPI_Datatype) -> Option<NonNull<Kept>> {
+/// What is remembered of a datatype.
+///
+/// # Safety
+/// As for [`Datatype::of`]; and MPI knows the datatype.
+unsafe fn kept_of(handle: MPI_Datatype) -> Option<NonNull<Kept>> {
     let keyval = KEPT.get()?;
     let (mut value, mut found): (*mut c_void, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: a datatype that MPI knows; writes a pointer and an integer.

@@ -140,7 +140,7 @@ pub fn is_spawned() -> bool {
     let mut parent = native().constants.comm_null;
     // SAFETY: writes a handle.
     unsafe { (native().functions.PMPI_Comm_get_parent)(&mut parent) };
-    !Communicator::new(parent).is_null()
+    parent != native().constants.comm_null
 }
 
 /// A hash of the name of the machine (MPI_Get_processor_name), to tell the nodes of a communicator

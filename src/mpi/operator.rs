@@ -19,7 +19,12 @@ unsafe impl Sync for Operator {}
 
 impl Operator {
     /// None for an operator that MPI has to judge.
-    pub fn new(handle: MPI_Op) -> Option<Operator> {
+    ///
+    /// # Safety
+    /// `handle` may be passed to MPI as an operator while this value, or a copy, is used for more
+    /// than to compare it: the program passed it as one to the call in progress. (An MPI whose
+    /// handles are pointers follows it.)
+    pub unsafe fn new(handle: MPI_Op) -> Option<Operator> {
         let constants = &native().constants;
         let unset = MPI_Op(UNSET as _);
         let rejected = [unset, constants.op_null, constants.replace, constants.no_op];
@@ -102,13 +107,14 @@ impl Operator {
     pub fn accepts(self, datatype: &Datatype, private: &Private) -> bool {
         // One element of any predefined datatype; zero is a value of all of them.
         let (input, mut output) = ([0u128; 4], [0u128; 4]);
-        if datatype.span(1) > size_of_val(&input) {
+        if !datatype.is_predefined() || datatype.span(1) > size_of_val(&input) {
             return false;
         }
         let Ok(alone) = private.alone() else {
             return true;
         };
-        // SAFETY: both arrays are aligned for and large enough to hold one element.
+        // SAFETY: both arrays are aligned for and large enough to hold one element, which begins at
+        // its address, as those of all predefined datatypes do.
         let code = unsafe {
             (native().functions.PMPI_Reduce)(
                 input.as_ptr().cast(),

@@ -43,12 +43,14 @@ impl Probe {
         let world = Communicator::world();
         let made = world.with_errors_returned(|| world.create_alone())?;
         let mut probe = Probe {
-            communicator: Communicator::new(made),
+            communicator: made,
             always_handled: false,
         };
         let errors_return = native().constants.errors_return;
         // SAFETY: a communicator that was just made, and a predefined handler.
-        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(made, errors_return) })?;
+        check(unsafe {
+            (native().functions.PMPI_Comm_set_errhandler)(made.handle(), errors_return)
+        })?;
         probe.always_handled = probe.make_one().unwrap_or(false);
         Ok(probe)
     }
@@ -56,7 +58,7 @@ impl Probe {
     /// Makes a communicator from it, for nothing: whether that has its error handler; none where
     /// there is no room for one more.
     fn make_one(&self) -> Option<bool> {
-        let child = Communicator::new(self.communicator.create_alone().ok()?);
+        let child = self.communicator.create_alone().ok()?;
         let is_handled = child.returns_errors();
         child.free();
         Some(is_handled)

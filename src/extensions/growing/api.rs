@@ -91,8 +91,10 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     };
     // SAFETY: null, or the address of an integer, by this function's contract.
     let recvcount = unsafe { recvcount.as_mut() };
+    // SAFETY: an argument of this call.
+    let communicator = unsafe { intra(comm) };
     let operation = Operation::AllgatherMerge;
-    run(operation, comm, &arguments, recvcount, combination)
+    run(operation, communicator, &arguments, recvcount, combination)
 }
 
 /// Combines the operands of all processes, which may have any lengths, on all processes:
@@ -133,8 +135,10 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     };
     // SAFETY: null, or the address of an integer, by this function's contract.
     let recvcount = unsafe { recvcount.as_mut() };
+    // SAFETY: an argument of this call.
+    let communicator = unsafe { intra(comm) };
     let operation = Operation::AllreduceV;
-    run(operation, comm, &arguments, recvcount, combination)
+    run(operation, communicator, &arguments, recvcount, combination)
 }
 
 /// The arguments as the program passed them.
@@ -205,12 +209,12 @@ impl Arguments {
 /// Runs one call. Returns what the exported function returns.
 fn run(
     operation: Operation,
-    comm: MPI_Comm,
+    communicator: Result<Communicator, c_int>,
     arguments: &Arguments,
     recvcount: Option<&mut c_int>,
     combination: impl FnOnce(&Datatype) -> Result<Combination, Integer>,
 ) -> c_int {
-    let communicator = match intra(comm) {
+    let communicator = match communicator {
         Ok(communicator) => communicator,
         Err(code) => return code,
     };
@@ -249,7 +253,7 @@ fn serve(
             Err(error) => error.0,
         }
     };
-    let code = cross(operation, communicator.handle(), None, by_mpi, ours);
+    let code = cross(operation, communicator, None, by_mpi, ours);
     if code != SUCCESS {
         return code;
     }

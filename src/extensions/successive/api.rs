@@ -55,7 +55,8 @@ pub unsafe extern "C" fn circulant_successive_bcast(
     context: *mut c_void,
     comm: MPI_Comm,
 ) -> c_int {
-    let communicator = match intra(comm) {
+    // SAFETY: an argument of this call.
+    let communicator = match unsafe { intra(comm) } {
         Ok(communicator) => communicator,
         Err(code) => return code,
     };
@@ -63,18 +64,17 @@ pub unsafe extern "C" fn circulant_successive_bcast(
     let (Some(produce), Some(store), 0..) = (produce, store, n) else {
         return communicator.raise(Error(classes.err_arg.0));
     };
-    if count < 0 {
+    let Ok(count) = usize::try_from(count) else {
         return communicator.raise(Error(classes.err_count.0));
-    }
-    if Datatype::of(datatype).is_none() {
+    };
+    // SAFETY: an argument of this call.
+    let Some(datatype) = (unsafe { Datatype::of(datatype) }) else {
         return communicator.raise(Error(classes.err_type.0));
-    }
+    };
     let call = SuccessiveBcast {
         steps: n,
-        count,
-        datatype,
         // SAFETY: by this function's contract.
-        callbacks: unsafe { Callbacks::new(produce, store, context) },
+        callbacks: unsafe { Callbacks::new((produce, store), context, (count, datatype)) },
     };
     let mut code = SUCCESS;
     let natively = || successive_bcast_natively(communicator, call);
@@ -82,7 +82,13 @@ pub unsafe extern "C" fn circulant_successive_bcast(
         code = successive_bcast(state, call, work)?;
         Ok(())
     };
-    let result = cross(Operation::SuccessiveBcast, comm, None, natively, ours);
+    let result = cross(
+        Operation::SuccessiveBcast,
+        communicator,
+        None,
+        natively,
+        ours,
+    );
     if result == SUCCESS { code } else { result }
 }
 
@@ -98,7 +104,8 @@ pub unsafe extern "C" fn circulant_successive_bcast(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_successive_owner(comm: MPI_Comm, i: c_int) -> c_int {
     let classes = &native().constants;
-    let Ok(communicator) = intra(comm) else {
+    // SAFETY: an argument of this call.
+    let Ok(communicator) = (unsafe { intra(comm) }) else {
         return classes.undefined.0;
     };
     let (Ok(size), Ok(step)) = (communicator.size(), usize::try_from(i)) else {

@@ -10,25 +10,20 @@ use super::faults::Faults;
 use super::flow::Flow;
 use super::turns::Successive;
 use super::values::{Callbacks, OneValue, Values, decoded, encoded};
-use crate::collective::{count, product, valid};
+use crate::collective::{count, product};
 use crate::communicator::{Service, State, Stop};
-use crate::mpi::{Communicator, Datatype, Error, MPI_Datatype, SUCCESS, native};
+use crate::mpi::{Communicator, Error, SUCCESS};
 use crate::plan::Succession;
 use crate::pool::{Lease, Need};
 use crate::report::Work;
 use crate::select::{self, Algorithm, Facts, Operation, Reason};
-use crate::transport::{Lengths, PointToPoint};
 
 /// The arguments, without the communicator.
 #[derive(Clone, Copy)]
 pub struct SuccessiveBcast {
     /// n
     pub steps: c_int,
-    /// count
-    pub count: c_int,
-    /// datatype
-    pub datatype: MPI_Datatype,
-    /// produce, store and context
+    /// produce, store and context; count and datatype
     pub callbacks: Callbacks,
 }
 
@@ -39,8 +34,8 @@ pub fn successive_bcast(
     work: &mut Work,
 ) -> Result<c_int, Stop> {
     state.intra()?;
-    let (steps, elements) = (count(call.steps.into())?, count(call.count.into())?);
-    let datatype = valid(Datatype::of(call.datatype))?;
+    let (elements, datatype) = call.callbacks.value();
+    let steps = count(call.steps.into())?;
     let bytes = product(elements, datatype.size())?;
     let all = bytes.saturating_mul(steps) as u64;
     work.bytes = all;
@@ -62,14 +57,14 @@ pub fn successive_bcast(
             trees: Flow::trees(stride, synchronous),
             relay: Flow::relay(stride, settings.relayed, synchronous),
         };
-        let mut broadcasts = Broadcasts::new(service, flows, (elements, datatype), call.callbacks)?;
+        let mut broadcasts = Broadcasts::new(service, flows, call.callbacks)?;
         if let Err(error) = broadcasts.run(steps, flows) {
-            broadcasts.values.transport.give_up();
+            broadcasts.values.give_up();
             return Err(Stop::Failed(error));
         }
-        let code = agree(broadcasts.communicator, &broadcasts.values.faults)?;
+        let code = agree(broadcasts.communicator, broadcasts.values.known_faults())?;
         work.record(algorithm, broadcasts.rounds as u64, broadcasts.done as u64);
-        let (memory, lists) = broadcasts.values.transport.into_memory().into_parts();
+        let (memory, lists) = broadcasts.values.into_memory().into_parts();
         service.spare.keep_lists(lists);
         let slot = broadcasts.slot;
         service.pool.give_back(Lease { slot, memory });
@@ -111,13 +106,9 @@ struct Broadcasts {
 }
 
 impl Broadcasts {
-    fn new(
-        service: &mut Service,
-        flows: Flows,
-        (elements, datatype): (usize, Datatype),
-        callbacks: Callbacks,
-    ) -> Result<Broadcasts, Stop> {
+    fn new(service: &mut Service, flows: Flows, callbacks: Callbacks) -> Result<Broadcasts, Stop> {
         let (rank, order) = (service.team.place(), Succession::new(service.team.size()));
+        let (elements, datatype) = callbacks.value();
         let bytes = elements * datatype.size();
         // A size that overflows is refused as too large.
         let scratch = flows
@@ -126,27 +117,11 @@ impl Broadcasts {
         let Lease { slot, memory } = service
             .pool
             .lease(&service.private, Need::always(scratch))?;
-        // SAFETY: the region is used as long as the values, which own the memory.
-        let packed = unsafe { memory.region() };
-        let memory = service.bytes(memory, scratch, 0);
-        let mut faults = Faults::new(rank);
-        let one = OneValue::new(elements, datatype, &mut faults);
-        let communicator = service.communicator();
-        let values = Values {
-            // A message may have fewer values than its receive has places for.
-            transport: PointToPoint::new(communicator, 0, Lengths::AtMost, memory),
-            packed,
-            bytes,
-            packing: service.packing(one.elements),
-            one,
-            callbacks,
-            faults,
-            in_callbacks: Duration::ZERO,
-        };
+        let values = Values::new(service, (memory, scratch), callbacks, Faults::new(rank));
         Ok(Broadcasts {
             order,
             rank,
-            communicator,
+            communicator: service.communicator(),
             values,
             slot,
             done: 0,
@@ -182,7 +157,7 @@ impl Broadcasts {
     }
 
     fn is_over(&self, steps: usize) -> bool {
-        self.done == steps || self.values.faults.have_ended()
+        self.done == steps || self.values.known_faults().have_ended()
     }
 
     /// How long p steps take on this process, and how much of that its callbacks take. p steps that
@@ -190,14 +165,14 @@ impl Broadcasts {
     fn timed(&mut self, steps: usize, flow: Flow) -> Result<(Duration, Duration), Error> {
         let p = self.order.processes();
         self.advance(steps.min(self.done + p), flow)?;
-        let (start, before) = (Instant::now(), self.values.in_callbacks);
+        let (start, before) = (Instant::now(), self.values.in_callbacks());
         self.advance(steps.min(self.done + p), flow)?;
-        Ok((start.elapsed(), self.values.in_callbacks - before))
+        Ok((start.elapsed(), self.values.in_callbacks() - before))
     }
 
     /// Runs the steps before `end` by `flow`, unless the operation has ended.
     fn advance(&mut self, end: usize, flow: Flow) -> Result<(), Error> {
-        if !self.values.faults.have_ended() {
+        if !self.values.known_faults().have_ended() {
             let steps = self.done..end;
             let mut run = Successive::new(self.order, self.rank, steps, flow, &mut self.values);
             run.advance()?;
@@ -227,15 +202,9 @@ pub fn successive_bcast_natively(communicator: Communicator, call: SuccessiveBca
 }
 
 fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<c_int, Error> {
-    let Some(datatype) = Datatype::of(call.datatype) else {
-        let class = Error(native().constants.err_type.0);
-        return Err(Error(communicator.raise(class)));
-    };
     let (rank, order) = (communicator.rank()?, Succession::new(communicator.size()?));
-    let count = usize::try_from(call.count).unwrap_or(0);
     let mut faults = Faults::new(rank);
-    let one = OneValue::new(count, datatype, &mut faults);
-    let elements = one.elements;
+    let one = OneValue::new(call.callbacks, &mut faults);
     // A process without memory for values cannot take part in broadcasts of them.
     let code = agree(communicator, &faults)?;
     if code != SUCCESS {
@@ -244,7 +213,7 @@ fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<c_int, 
     for step in 0..usize::try_from(call.steps).unwrap_or(0) {
         let owner = order.owner(step);
         if owner == rank && faults.are_none() {
-            faults.note(step, call.callbacks.produce(step, &elements));
+            faults.note(step, one.produce(step));
         }
         let own = if owner == rank {
             faults.own_header()
@@ -259,9 +228,9 @@ fn natively(communicator: Communicator, call: SuccessiveBcast) -> Result<c_int, 
         if faults.have_ended() {
             break;
         }
-        communicator.share_elements(&elements, owner)?;
+        one.share(communicator, owner)?;
         if faults.are_none() {
-            faults.note(step, call.callbacks.store(step, &elements));
+            faults.note(step, one.store(step));
         }
     }
     agree(communicator, &faults)

@@ -6,66 +6,81 @@
 //! are their packed form. Otherwise it is produced in the same memory of its own, and packed.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::faults::{Faults, Header};
 use super::turns::Steps;
-use crate::mpi::{Allocation, Array, Datatype, Error, Region, int, native};
-use crate::transport::{Bytes, Packing, Place, PointToPoint};
+use crate::communicator::Service;
+use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, int, native};
+use crate::transport::{Bytes, Lengths, Packing, Place, PointToPoint};
 
 /// A callback: gets the step, the value and the program's context; returns 0 or an error code.
 pub type Step = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
 
-/// The program's callbacks.
+/// The program's callbacks, and the values that they take.
 #[derive(Clone, Copy)]
 pub struct Callbacks {
     produce: Step,
     store: Step,
     context: *mut c_void,
+    count: usize,
+    datatype: Datatype,
 }
 
 impl Callbacks {
     /// # Safety
     /// During the operation both callbacks may be called with the number of a step, the address of
-    /// one value, and `context`.
-    pub unsafe fn new(produce: Step, store: Step, context: *mut c_void) -> Callbacks {
+    /// one value, which is `count` elements of `datatype`, and `context`.
+    pub unsafe fn new(
+        (produce, store): (Step, Step),
+        context: *mut c_void,
+        (count, datatype): (usize, Datatype),
+    ) -> Callbacks {
         Callbacks {
             produce,
             store,
             context,
+            count,
+            datatype,
         }
     }
 
-    /// Produces the value of `step` in these elements. Returns the callback's code.
-    pub fn produce(&self, step: usize, value: &Array) -> i32 {
-        // SAFETY: by the contract of `new`.
-        unsafe { (self.produce)(int(step), value.first().as_ptr(), self.context) }
+    /// What a value is: so many elements of a datatype.
+    pub fn value(&self) -> (usize, Datatype) {
+        (self.count, self.datatype)
     }
 
-    /// Stores the value of `step`, which is these elements. Returns the callback's code.
-    pub fn store(&self, step: usize, value: &Array) -> i32 {
-        // SAFETY: by the contract of `new`.
-        unsafe { (self.store)(int(step), value.first().as_ptr(), self.context) }
+    /// Calls one of them with these elements, if they are one value. Returns its code.
+    fn call(&self, callback: Step, step: usize, value: &Array) -> i32 {
+        if value.count() != self.count || *value.datatype() != self.datatype {
+            return native().constants.err_arg.0;
+        }
+        // SAFETY: one value; by the contract of `new`.
+        unsafe { callback(int(step), value.first().as_ptr(), self.context) }
     }
 }
 
-/// The elements of one value, in memory of their own.
+/// The elements of one value, in memory of their own, and what is called with them.
 pub struct OneValue {
-    /// The elements.
-    pub elements: Array,
+    /// Never outside of this module: it is of use only as long as the memory.
+    elements: Array,
     _memory: Allocation,
+    callbacks: Callbacks,
 }
 
 impl OneValue {
-    /// `count` elements of `datatype`. Without memory for them there are none, which is a fault in
-    /// step 0: it ends the operation on all processes.
-    pub fn new(count: usize, datatype: Datatype, faults: &mut Faults) -> OneValue {
+    /// Without memory for it there are no elements, which is a fault in step 0: it ends the
+    /// operation on all processes.
+    pub fn new(callbacks: Callbacks, faults: &mut Faults) -> OneValue {
         /// The alignment that callbacks are promised.
         const ALIGNMENT: usize = 16;
+        let (count, datatype) = callbacks.value();
         let (before, span) = (datatype.shift(ALIGNMENT), datatype.span(count));
         let mut memory = Allocation::default();
         let has_memory = memory.reserve(span.saturating_add(before));
-        // SAFETY: the elements are used as long as this value, which owns the memory.
+        // SAFETY: the elements are used as long as this value, which owns the memory and never
+        // reserves it anew.
         let region = unsafe { memory.region() };
         let elements = if has_memory {
             Array::inside(region.part(before..before + span), count, datatype)
@@ -76,7 +91,25 @@ impl OneValue {
         OneValue {
             elements,
             _memory: memory,
+            callbacks,
         }
+    }
+
+    /// Has the value of `step` produced. Returns the callback's code.
+    pub fn produce(&self, step: usize) -> i32 {
+        self.callbacks
+            .call(self.callbacks.produce, step, &self.elements)
+    }
+
+    /// Has it stored, as the value of `step`. Returns the callback's code.
+    pub fn store(&self, step: usize) -> i32 {
+        self.callbacks
+            .call(self.callbacks.store, step, &self.elements)
+    }
+
+    /// Everybody gets the value of `owner`. Collective.
+    pub fn share(&self, communicator: Communicator, owner: usize) -> Result<(), Error> {
+        communicator.share_elements(&self.elements, owner)
     }
 }
 
@@ -96,25 +129,71 @@ pub fn decoded(bytes: [u8; HEADER]) -> Header {
 
 /// The values of one operation on one process.
 pub struct Values {
-    /// The transport, which owns the memory of the packed values.
-    pub transport: PointToPoint<Bytes>,
-    /// That memory.
-    pub packed: Region,
+    transport: PointToPoint<Bytes>,
+    /// The packed values, where the transport has its scratch; never outside of this module.
+    packed: Region,
+    /// Their memory, whatever becomes of the transport.
+    _memory: Arc<Allocation>,
     /// Packed bytes of a value.
-    pub bytes: usize,
-    /// The elements of one value.
-    pub one: OneValue,
-    /// How they are packed.
-    pub packing: Packing,
-    /// The program's callbacks.
-    pub callbacks: Callbacks,
+    bytes: usize,
+    one: OneValue,
+    /// How the elements of one value are packed.
+    packing: Packing,
     /// The faults that this process knows of.
-    pub faults: Faults,
+    faults: Faults,
     /// The time in callbacks until now.
-    pub in_callbacks: Duration,
+    in_callbacks: Duration,
 }
 
 impl Values {
+    /// In `scratch` bytes of `memory`, which holds them.
+    pub fn new(
+        service: &mut Service,
+        (memory, scratch): (Arc<Allocation>, usize),
+        callbacks: Callbacks,
+        mut faults: Faults,
+    ) -> Values {
+        let (count, datatype) = callbacks.value();
+        let one = OneValue::new(callbacks, &mut faults);
+        let bytes = service.bytes(Arc::clone(&memory), scratch, 0);
+        Values {
+            // A message may have fewer values than its receive has places for.
+            transport: PointToPoint::new(service.communicator(), 0, Lengths::AtMost, bytes),
+            // SAFETY: used as long as these values, which keep the memory: it is reserved anew only
+            // where nobody shares it.
+            packed: unsafe { memory.region() },
+            _memory: memory,
+            bytes: count * datatype.size(),
+            packing: service.packing(one.elements),
+            one,
+            faults,
+            in_callbacks: Duration::ZERO,
+        }
+    }
+
+    /// The faults that this process knows of.
+    pub fn known_faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The time in callbacks until now.
+    pub fn in_callbacks(&self) -> Duration {
+        self.in_callbacks
+    }
+
+    /// Gives up the receives that are outstanding.
+    pub fn give_up(&mut self) {
+        self.transport.give_up();
+    }
+
+    /// The transport's memory, when all transfers are finished.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn into_memory(self) -> Bytes {
+        self.transport.into_memory()
+    }
+
     /// Bytes from one value of `bytes` bytes to the next. Values are aligned for any C type.
     pub fn stride(bytes: usize) -> usize {
         const LINE: usize = 64;
@@ -131,9 +210,9 @@ impl Values {
         self.packed.part(start..start + self.bytes)
     }
 
-    fn timed(&mut self, callback: impl FnOnce(Callbacks) -> i32) -> i32 {
+    fn timed(&mut self, call: impl FnOnce(&OneValue) -> i32) -> i32 {
         let start = Instant::now();
-        let code = callback(self.callbacks);
+        let code = call(&self.one);
         self.in_callbacks += start.elapsed();
         code
     }
@@ -168,12 +247,13 @@ impl Steps for Values {
     }
 
     fn produce(&mut self, step: usize, place: Place) -> Result<c_int, Error> {
-        let (elements, value) = (self.one.elements, self.value_at(place));
+        let value = self.value_at(place);
         if self.packing.bytes().is_some() {
-            let made = Array::inside(value, elements.count(), *elements.datatype());
-            return Ok(self.timed(|callbacks| callbacks.produce(step, &made)));
+            let (count, datatype) = self.one.callbacks.value();
+            let made = Array::inside(value, count, datatype);
+            return Ok(self.timed(|one| one.callbacks.call(one.callbacks.produce, step, &made)));
         }
-        let code = self.timed(|callbacks| callbacks.produce(step, &elements));
+        let code = self.timed(|one| one.produce(step));
         if code == 0 {
             self.packing.pack_all(value)?;
         }
@@ -181,9 +261,8 @@ impl Steps for Values {
     }
 
     fn store(&mut self, step: usize, place: Place) -> Result<c_int, Error> {
-        let elements = self.one.elements;
         self.packing.unpack_all(self.value_at(place))?;
-        Ok(self.timed(|callbacks| callbacks.store(step, &elements)))
+        Ok(self.timed(|one| one.store(step)))
     }
 
     fn withdraw(&mut self) {
