@@ -12,6 +12,7 @@
 //! | `drawn` | drawn stages, teams, lengths, pacing and delivery, against a serial computation |
 //! | `composed` | how an algorithm is composed from stages: a node-aware allreduce |
 //! | `intergroup` | allgathers between two groups, against the paper's theorems |
+//! | `leaders` | algorithms by leaders of nodes: rounds, and units through the ports of nodes |
 //! | `merge` | growing operands: results, rounds, elements and memory, against the paper's bounds |
 //! | `port_model` | owners, trees and relays of successive broadcasts: time, conflicts, errors |
 
@@ -19,6 +20,7 @@ mod collectives;
 mod composed;
 mod drawn;
 mod intergroup;
+mod leaders;
 mod merge;
 mod port_model;
 mod simulator;

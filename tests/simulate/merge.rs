@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use circulant::extensions::growing::{Limit, Places, Rules};
 
+use crate::simulator::contribution;
 use crate::simulator::growing::{Grown, Pattern, simulate_growing, simulate_pairwise};
 
 const PATTERNS: [Pattern; 2] = [Pattern::Dissemination, Pattern::Circulant];
@@ -47,21 +48,11 @@ fn q(processes: usize) -> usize {
     (0..).find(|&q| 1 << q >= processes).unwrap_or(0)
 }
 
-fn mixed(a: usize, b: usize, c: usize) -> u64 {
-    let mut x = (a as u64) << 40 ^ (b as u64) << 20 ^ c as u64;
-    for _ in 0..3 {
-        x = (x ^ x >> 29)
-            .wrapping_add(1)
-            .wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    }
-    x ^ x >> 32
-}
-
 /// Sorted blocks of these lengths, with keys below `keys`.
 fn blocks(lengths: &[usize], keys: u64) -> Vec<Vec<Record>> {
     let block = |(rank, &length): (usize, &usize)| {
         let mut keys: Vec<u64> = (0..length)
-            .map(|position| mixed(rank, position, length) % keys)
+            .map(|position| contribution(rank, position, length) % keys)
             .collect();
         keys.sort_unstable();
         let records = keys.into_iter().enumerate();
@@ -151,7 +142,7 @@ fn lengths(p: usize) -> Vec<Vec<usize>> {
         (0..p).map(|rank| 3 * rank % 7).collect(),
         (0..p).map(|rank| p - rank).collect(),
         (0..p)
-            .map(|rank| (mixed(p, rank, 1) % 20) as usize * (rank % 3))
+            .map(|rank| (contribution(p, rank, 1) % 20) as usize * (rank % 3))
             .collect(),
     ];
     for alone in [0, p / 2, p - 1] {
@@ -203,7 +194,7 @@ fn unequal_blocks_are_merged_stably() {
 fn rank_order_is_kept() {
     for p in 1..=300 {
         let lengths: Vec<_> = (0..p)
-            .map(|rank| (mixed(p, rank, 2) % 3) as usize)
+            .map(|rank| (contribution(p, rank, 2) % 3) as usize)
             .collect();
         let blocks = blocks(&lengths, 1 << 40);
         let expected = blocks.concat();
@@ -223,8 +214,8 @@ fn unions_shrink() {
     for p in (1..=40).chain([127, 128, 129]) {
         let sets: Vec<Vec<u64>> = (0..p)
             .map(|rank| {
-                let size = mixed(p, rank, 3) as usize % 6;
-                let set: BTreeSet<u64> = (0..size).map(|i| mixed(rank, i, 4) % 40).collect();
+                let size = contribution(p, rank, 3) as usize % 6;
+                let set: BTreeSet<u64> = (0..size).map(|i| contribution(rank, i, 4) % 40).collect();
                 set.into_iter().collect()
             })
             .collect();

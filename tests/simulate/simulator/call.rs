@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::network::{Network, Route, Ticket};
-use super::{Counts, Failure};
+use super::traffic::Traffic;
+use super::{Counts, Failure, STEP, mixed};
 use circulant::engine::{Call, Engine, Pacing, scratch_units};
 use circulant::stage::Stages;
 use circulant::transport::{Place, Progress, SendMode, Space, Transport};
@@ -68,6 +69,8 @@ pub struct Executed {
     pub counts: Vec<Counts>,
     /// What each process has.
     pub memories: Vec<Memory>,
+    /// What went from process to process.
+    pub traffic: Traffic,
 }
 
 /// Runs several calls at once: `calls[c][r]` are the stages of call c on the process of rank r.
@@ -81,6 +84,7 @@ pub fn execute(
 ) -> Result<Executed, Failure> {
     let world = RefCell::new(World {
         network: Network::default(),
+        traffic: Traffic::default(),
         memories: memories.into_iter().map(RankMemory::from).collect(),
         random: conditions.seed.map(Random),
     });
@@ -105,6 +109,7 @@ pub fn execute(
     Ok(Executed {
         counts,
         memories: memories.collect(),
+        traffic: world.traffic,
     })
 }
 
@@ -168,6 +173,7 @@ fn finish_all(jobs: &mut [Call<Link<'_>>], world: &RefCell<World>) -> Result<(),
 /// The processes' memories, and what is between them.
 struct World {
     network: Network<Stretch, Stretch>,
+    traffic: Traffic,
     memories: Vec<RankMemory>,
     random: Option<Random>,
 }
@@ -216,6 +222,7 @@ impl World {
                 expected: asked.length,
             });
         }
+        self.traffic.add(from, to, sent.length);
         let data = self.memories[from].at(sent.place, sent.length).to_vec();
         self.memories[to]
             .at(asked.place, asked.length)
@@ -230,16 +237,14 @@ impl World {
     }
 }
 
-/// A small generator: SplitMix64.
+/// A small generator.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (x ^ x >> 31) % end
+        let number = mixed(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        number % end
     }
 
     fn shuffle(&mut self, items: &mut [usize]) {

@@ -14,6 +14,7 @@
 //! | `between_groups` | one allgather between two groups |
 //! | `call` | calls on one communicator, several at once: memory and the transport |
 //! | `network` | their messages, from sender to receiver |
+//! | `traffic` | counts of them, by the ports of nodes |
 //! | `defects` | plans with a defect, which have to be found |
 //! | `growing` | another simulator, of reductions whose operand grows |
 //! | `successive` | another simulator, of successive broadcasts, with a clock |
@@ -24,9 +25,11 @@ mod defects;
 pub mod growing;
 mod network;
 pub mod successive;
+mod traffic;
 
 pub use between_groups::{Intergroup, simulate_intergroup};
-pub use call::{Conditions, Memory, Operator, execute, in_order, sum};
+pub use call::{Conditions, Executed, Memory, Operator, execute, in_order, sum};
+pub use traffic::Port;
 
 use std::sync::Arc;
 
@@ -169,11 +172,21 @@ pub enum Failure {
 /// # Errors
 /// See [`Failure`].
 pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
+    let executed = simulate_with(problem, |team| problem.stages(team))?;
+    Ok(executed.counts)
+}
+
+/// Solves `problem` by other stages than the simulator's own: those of the process of each team.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn simulate_with(
+    problem: &Problem,
+    stages: impl Fn(&Team) -> Stages,
+) -> Result<Executed, Failure> {
     let graph = Arc::new(Graph::new(problem.processes, problem.collective.rule()));
-    let stages = (0..problem.processes).map(|rank| {
-        let team = Team::new(graph.clone(), Ranks::ALL, rank);
-        problem.stages(&team)
-    });
+    let stages =
+        (0..problem.processes).map(|rank| stages(&Team::new(graph.clone(), Ranks::ALL, rank)));
     let memories = (0..problem.processes).map(|rank| problem.memory(rank));
     let conditions = Conditions {
         pacing: problem.pacing,
@@ -184,18 +197,23 @@ pub fn simulate(problem: &Problem) -> Result<Vec<Counts>, Failure> {
     for (rank, memory) in executed.memories.iter().enumerate() {
         problem.check(rank, memory)?;
     }
-    Ok(executed.counts)
+    Ok(executed)
+}
+
+/// The step of [`mixed`]'s argument that makes its results a sequence of random numbers.
+pub const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A number with no visible relation to `number`: SplitMix64. Different numbers stay different.
+pub fn mixed(number: u64) -> u64 {
+    let mut x = number.wrapping_add(STEP);
+    x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ x >> 31
 }
 
 /// What `rank` contributes to `unit` of `message`: distinct for each of them.
 pub fn contribution(rank: usize, message: usize, unit: usize) -> u64 {
-    let mut x = (rank as u64) << 42 ^ (message as u64) << 21 ^ unit as u64;
-    for _ in 0..2 {
-        x = (x ^ x >> 31)
-            .wrapping_add(1)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-    x ^ x >> 29
+    mixed((rank as u64) << 42 ^ (message as u64) << 21 ^ unit as u64)
 }
 
 impl Collective {

@@ -24,7 +24,7 @@ use circulant::plan::Succession;
 use circulant::transport::{Place, Progress, SendMode, Transport};
 
 use super::call::NOTHING;
-use super::{Failure, contribution};
+use super::{Failure, contribution, mixed};
 
 /// Successive broadcasts to simulate.
 #[derive(Clone, Debug)]
@@ -145,7 +145,7 @@ fn computed(past: u64, step: usize, unit: usize) -> u64 {
 
 /// The past, one unit longer.
 fn with(past: u64, unit: u64) -> u64 {
-    (past.rotate_left(5) ^ unit).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    mixed(past.rotate_left(5) ^ unit)
 }
 
 /// A message that was sent: where its sender has it, and when it left.
