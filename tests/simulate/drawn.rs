@@ -97,22 +97,6 @@ impl Kind {
         matches!(self, Kind::AllToAll | Kind::Gather | Kind::Scatter)
     }
 
-    /// Whether it has a message of each process.
-    fn has_messages(self) -> bool {
-        !matches!(
-            self,
-            Kind::Broadcast
-                | Kind::TreeBroadcast
-                | Kind::Reduction
-                | Kind::Allreduce
-                | Kind::OrderedAllreduce
-                | Kind::Census
-                | Kind::BroadcastByLeaders
-                | Kind::ReductionByLeaders
-                | Kind::AllreduceByLeaders
-        )
-    }
-
     fn is_by_leaders(self) -> bool {
         matches!(
             self,
@@ -238,6 +222,27 @@ struct Serial {
 }
 
 impl Serial {
+    fn new(memories: &[Memory], operator: Operator) -> Serial {
+        let said = |memory: &Memory| memory.result.iter().copied().map(Some).collect();
+        Serial {
+            input: memories.iter().map(|memory| memory.input.clone()).collect(),
+            result: memories.iter().map(said).collect(),
+            operator,
+        }
+    }
+
+    /// Fails where a process has something else.
+    fn compare(&self, memories: &[Memory]) -> Result<(), TestCaseError> {
+        for (rank, memory) in memories.iter().enumerate() {
+            let (input, result) = (&self.input[rank], &self.result[rank]);
+            prop_assert_eq!(&memory.input, input, "the input of rank {}", rank);
+            for (unit, (&found, &said)) in memory.result.iter().zip(result).enumerate() {
+                prop_assert_eq!(said.unwrap_or(found), found, "rank {}, unit {}", rank, unit);
+            }
+        }
+        Ok(())
+    }
+
     /// `range` of all of `team`, combined; None if it is not said for one of them.
     fn combined(&self, team: &[usize], range: &Range<usize>, in_place: bool) -> Option<Vec<u64>> {
         let unit = |rank: usize, unit: usize| {
@@ -267,8 +272,18 @@ impl Serial {
         }
     }
 
+    fn set_all(&mut self, ranks: &[usize], start: usize, units: &[u64]) {
+        let ranks = ranks.iter();
+        ranks.for_each(|&rank| self.set(rank, start, units));
+    }
+
     fn forget(&mut self, rank: usize, range: Range<usize>) {
         self.result[rank][range].fill(None);
+    }
+
+    fn forget_all(&mut self, ranks: &[usize], range: &Range<usize>) {
+        let ranks = ranks.iter();
+        ranks.for_each(|&rank| self.forget(rank, range.clone()));
     }
 }
 
@@ -288,67 +303,127 @@ fn messages(stage: &DrawnStage, range: &Range<usize>, size: usize) -> Vec<Span> 
         .collect()
 }
 
-/// Appends a stage for every process of the team, and does serially what it is for; or leaves it
-/// out, where it has no meaning after those before it.
-fn add(
-    stage: &DrawnStage,
-    call: &DrawnCall,
-    range: &Range<usize>,
-    teams: &[Team],
-    stages: &mut [Stages],
-    serial: &mut Serial,
-) {
-    let (kind, ranks, p) = (stage.kind, &call.ranks, call.ranks.len());
-    let root = stage.root.index(p);
-    let in_place = stage.in_place && !matches!(kind, Kind::Census);
-    let parts = messages(stage, range, p);
-    let each = range.len() / p;
-    let of = |span: &Span| span.result..span.result + span.length;
-    // What the stage starts from has to be said.
-    let combined: Option<Vec<_>> = parts
-        .iter()
-        .map(|part| serial.combined(ranks, &of(part), in_place))
-        .collect();
-    let whole = serial.combined(ranks, range, in_place);
-    let is_said = match kind {
-        Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
-            serial.said(ranks[root], range.clone()).is_some()
+/// One stage of a call on all processes of the call's team.
+struct OnTeam<'a> {
+    stage: &'a DrawnStage,
+    call: &'a DrawnCall,
+    /// The stretch of the result that is the call's own.
+    range: Range<usize>,
+    /// The messages of the stage.
+    parts: Vec<Span>,
+    nodes: Arc<Nodes>,
+    root: usize,
+    in_place: bool,
+}
+
+/// What a stage has to leave, by kind of stage.
+enum Outcome {
+    /// These units of the range, at all processes.
+    Everywhere(Vec<u64>),
+    /// These units of the range, at the root; what others have of it is not said.
+    AtRoot(Vec<u64>),
+    /// These messages, at all processes.
+    Gathered(Vec<Vec<u64>>),
+    /// Each of these messages at its process; what others have of it is not said.
+    Scattered(Vec<Vec<u64>>),
+    /// The messages that each process starts from.
+    Exchanged(Vec<Vec<u64>>),
+    /// Messages to the root, or from there.
+    Moved,
+}
+
+fn result(span: &Span) -> Range<usize> {
+    span.result..span.result + span.length
+}
+
+impl<'a> OnTeam<'a> {
+    fn new(stage: &'a DrawnStage, call: &'a DrawnCall, range: Range<usize>) -> OnTeam<'a> {
+        let p = call.ranks.len();
+        let nodes = call.nodes.iter().copied().cycle().take(p);
+        OnTeam {
+            stage,
+            call,
+            parts: messages(stage, &range, p),
+            range,
+            nodes: Arc::new(Nodes::of_keys(&nodes.collect::<Vec<_>>())),
+            root: stage.root.index(p),
+            in_place: stage.in_place && !matches!(stage.kind, Kind::Census),
         }
-        Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
-            let mut own = ranks.iter().zip(&parts);
-            own.all(|(&rank, part)| serial.said(rank, of(part)).is_some())
-        }
-        Kind::AllToAll | Kind::Gather | Kind::Scatter => ranks
-            .iter()
-            .all(|&rank| serial.said(rank, 0..each * p).is_some()),
-        _ if kind.has_messages() => combined.is_some(),
-        _ => whole.is_some(),
-    };
-    let nodes = call.nodes.iter().copied().cycle().take(p);
-    let nodes = Arc::new(Nodes::of_keys(&nodes.collect::<Vec<_>>()));
-    let is_possible =
-        (range.start == 0 || !kind.is_at_start()) && (!kind.is_by_leaders() || nodes.count() > 1);
-    if !is_said || !is_possible {
-        return;
     }
-    for (team, stages) in teams.iter().zip(&mut *stages) {
-        let (n, segment, messages) = (stage.blocks, stage.segment, parts.iter().copied());
-        let range = range.clone();
-        let machine = Machine::new(nodes.clone(), ranks, team.place(), call.rule);
-        let on = (team, &machine);
-        let cut = match n % 2 {
-            0 => Cut::Blocks(n),
-            _ => Cut::Segments(segment),
-        };
+
+    /// The units of a message where all are as long.
+    fn each(&self) -> usize {
+        self.range.len() / self.call.ranks.len()
+    }
+
+    /// Whether the kind has a meaning here.
+    fn is_possible(&self) -> bool {
+        let kind = self.stage.kind;
+        (self.range.start == 0 || !kind.is_at_start())
+            && (!kind.is_by_leaders() || self.nodes.count() > 1)
+    }
+
+    /// What the stage has to leave; None if it starts from what is not said.
+    fn outcome(&self, serial: &Serial) -> Option<Outcome> {
+        let (ranks, kind) = (&self.call.ranks, self.stage.kind);
         match kind {
-            Kind::Broadcast => stages.broadcast(team, root, n, range),
+            Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
+                let units = serial.said(ranks[self.root], self.range.clone());
+                units.map(Outcome::Everywhere)
+            }
+            Kind::Reduction | Kind::ReductionByLeaders => {
+                let whole = serial.combined(ranks, &self.range, self.in_place);
+                whole.map(Outcome::AtRoot)
+            }
+            Kind::Allreduce | Kind::OrderedAllreduce | Kind::Census | Kind::AllreduceByLeaders => {
+                let whole = serial.combined(ranks, &self.range, self.in_place);
+                whole.map(Outcome::Everywhere)
+            }
+            Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
+                let own = ranks.iter().zip(&self.parts);
+                let units = own.map(|(&rank, part)| serial.said(rank, result(part)));
+                units.collect::<Option<_>>().map(Outcome::Gathered)
+            }
+            Kind::ReduceScatter
+            | Kind::PipelinedReduceScatter
+            | Kind::OrderedReduceScatter
+            | Kind::ReduceScatterByLeaders => {
+                let parts = self.parts.iter();
+                let combined =
+                    parts.map(|part| serial.combined(ranks, &result(part), self.in_place));
+                combined.collect::<Option<_>>().map(Outcome::Scattered)
+            }
+            Kind::AllToAll | Kind::Gather | Kind::Scatter => {
+                let end = self.each() * ranks.len();
+                let before = ranks.iter().map(|&rank| serial.said(rank, 0..end));
+                let before: Vec<_> = before.collect::<Option<_>>()?;
+                Some(match kind {
+                    Kind::AllToAll => Outcome::Exchanged(before),
+                    _ => Outcome::Moved,
+                })
+            }
+        }
+    }
+
+    /// Appends the stage of one process of the team.
+    fn append(&self, team: &Team, stages: &mut Stages) {
+        if self.stage.kind.is_by_leaders() {
+            return self.append_by_leaders(team, stages);
+        }
+        let DrawnStage {
+            blocks, segment, ..
+        } = *self.stage;
+        let (root, in_place, each) = (self.root, self.in_place, self.each());
+        let (range, messages) = (self.range.clone(), self.parts.iter().copied());
+        match self.stage.kind {
+            Kind::Broadcast => stages.broadcast(team, root, blocks, range),
             Kind::TreeBroadcast => stages.tree_broadcast(team, root, range),
-            Kind::Reduction => stages.reduction(team, root, n, range, in_place),
+            Kind::Reduction => stages.reduction(team, root, blocks, range, in_place),
             Kind::Allgather => stages.allgather(team, messages, segment),
-            Kind::PipelinedAllgather => stages.pipelined_allgather(team, messages, n),
+            Kind::PipelinedAllgather => stages.pipelined_allgather(team, messages, blocks),
             Kind::ReduceScatter => stages.reduce_scatter(team, messages, segment, in_place),
             Kind::PipelinedReduceScatter => {
-                stages.pipelined_reduce_scatter(team, messages, n, in_place);
+                stages.pipelined_reduce_scatter(team, messages, blocks, in_place);
             }
             Kind::OrderedReduceScatter => {
                 stages.ordered_reduce_scatter(team, messages, segment, in_place);
@@ -359,159 +434,159 @@ fn add(
             Kind::AllToAll => stages.all_to_all(team, each),
             Kind::Gather => stages.gather(team, root, each),
             Kind::Scatter => stages.scatter(team, root, each),
-            Kind::BroadcastByLeaders => stages.broadcast_by_leaders(on, root, n, range),
+            kind => unreachable!("{kind:?} is by leaders"),
+        }
+    }
+
+    fn append_by_leaders(&self, team: &Team, stages: &mut Stages) {
+        let DrawnStage {
+            blocks, segment, ..
+        } = *self.stage;
+        let DrawnCall { ranks, rule, .. } = self.call;
+        let machine = Machine::new(self.nodes.clone(), ranks, team.place(), *rule);
+        let (on, root, in_place) = ((team, &machine), self.root, self.in_place);
+        let (range, messages) = (self.range.clone(), &self.parts);
+        let cut = match blocks % 2 {
+            0 => Cut::Blocks(blocks),
+            _ => Cut::Segments(segment),
+        };
+        match self.stage.kind {
+            Kind::BroadcastByLeaders => stages.broadcast_by_leaders(on, root, blocks, range),
             Kind::ReductionByLeaders => {
-                stages.reduction_by_leaders(on, root, n, range, in_place);
+                stages.reduction_by_leaders(on, root, blocks, range, in_place);
             }
-            Kind::AllgatherByLeaders => stages.allgather_by_leaders(on, &parts, cut),
+            Kind::AllgatherByLeaders => stages.allgather_by_leaders(on, messages, cut),
             Kind::ReduceScatterByLeaders => {
-                stages.reduce_scatter_by_leaders(on, &parts, cut, in_place);
+                stages.reduce_scatter_by_leaders(on, messages, cut, in_place);
             }
             Kind::AllreduceByLeaders => {
                 stages.allreduce_by_leaders(on, range, segment, in_place);
             }
+            kind => unreachable!("{kind:?} is not by leaders"),
         }
     }
-    match kind {
-        Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
-            let units = serial.said(ranks[root], range.clone()).unwrap();
-            ranks
-                .iter()
-                .for_each(|&rank| serial.set(rank, range.start, &units));
-        }
-        Kind::Reduction | Kind::ReductionByLeaders => {
-            ranks
-                .iter()
-                .for_each(|&rank| serial.forget(rank, range.clone()));
-            serial.set(ranks[root], range.start, &whole.unwrap());
-        }
-        Kind::Allreduce | Kind::OrderedAllreduce | Kind::Census | Kind::AllreduceByLeaders => {
-            let units = whole.unwrap();
-            ranks
-                .iter()
-                .for_each(|&rank| serial.set(rank, range.start, &units));
-        }
-        Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
-            for (&owner, part) in ranks.iter().zip(&parts) {
-                let units = serial.said(owner, of(part)).unwrap();
-                ranks
-                    .iter()
-                    .for_each(|&rank| serial.set(rank, part.result, &units));
+
+    /// Does serially what the stage is for. `stages` are those of the team's processes, this one the
+    /// last of each.
+    fn follow(&self, outcome: Outcome, stages: &[Stages], serial: &mut Serial) {
+        let (ranks, start) = (&self.call.ranks, self.range.start);
+        match outcome {
+            Outcome::Everywhere(units) => serial.set_all(ranks, start, &units),
+            Outcome::AtRoot(units) => {
+                serial.forget_all(ranks, &self.range);
+                serial.set(ranks[self.root], start, &units);
             }
-        }
-        Kind::ReduceScatter
-        | Kind::PipelinedReduceScatter
-        | Kind::OrderedReduceScatter
-        | Kind::ReduceScatterByLeaders => {
-            let combined = combined.unwrap();
-            for (place, &rank) in ranks.iter().enumerate() {
-                parts.iter().for_each(|part| serial.forget(rank, of(part)));
-                serial.set(rank, parts[place].result, &combined[place]);
-            }
-        }
-        Kind::AllToAll => {
-            let before: Vec<_> = ranks
-                .iter()
-                .map(|&rank| serial.said(rank, 0..each * p).unwrap())
-                .collect();
-            for (place, &rank) in ranks.iter().enumerate() {
-                for message in 0..p {
-                    let sent = &before[(place + p - message) % p];
-                    let range = message * each..(message + 1) * each;
-                    serial.set(rank, range.start, &sent[range]);
+            Outcome::Gathered(all) => {
+                for (part, units) in self.parts.iter().zip(all) {
+                    serial.set_all(ranks, part.result, &units);
                 }
             }
+            Outcome::Scattered(all) => {
+                let parts = self.parts.iter();
+                parts.for_each(|part| serial.forget_all(ranks, &result(part)));
+                for ((&rank, part), units) in ranks.iter().zip(&self.parts).zip(all) {
+                    serial.set(rank, part.result, &units);
+                }
+            }
+            Outcome::Exchanged(before) => self.exchange(&before, serial),
+            Outcome::Moved => self.move_messages(stages, serial),
         }
-        Kind::Gather | Kind::Scatter => {
-            let place_of = |process: usize, message: usize| {
-                let start =
-                    stages[process].as_slice().last().unwrap().view.messages[message].result;
-                start..start + each
-            };
-            let from = |message| {
-                if matches!(kind, Kind::Gather) {
-                    message
-                } else {
-                    root
-                }
-            };
-            let to = |message| {
-                if matches!(kind, Kind::Gather) {
-                    root
-                } else {
-                    message
-                }
-            };
-            let moved: Vec<_> = (0..p)
-                .map(|message| {
-                    let source = from(message);
-                    serial
-                        .said(ranks[source], place_of(source, message))
-                        .unwrap()
-                })
-                .collect();
-            let others = ranks.iter().enumerate().filter(|&(place, _)| place != root);
-            others.for_each(|(_, &rank)| serial.forget(rank, 0..each * p));
-            for (message, units) in moved.iter().enumerate() {
-                let target = to(message);
-                serial.set(ranks[target], place_of(target, message).start, units);
+    }
+
+    /// Message e of each process, to the e-th after it.
+    fn exchange(&self, before: &[Vec<u64>], serial: &mut Serial) {
+        let (ranks, each, p) = (&self.call.ranks, self.each(), self.call.ranks.len());
+        for (place, &rank) in ranks.iter().enumerate() {
+            for message in 0..p {
+                let sent = &before[(place + p - message) % p];
+                let range = message * each..(message + 1) * each;
+                serial.set(rank, range.start, &sent[range]);
             }
         }
+    }
+
+    /// A gather, or a scatter. Where messages are differs from process to process.
+    fn move_messages(&self, stages: &[Stages], serial: &mut Serial) {
+        let (ranks, each, root) = (&self.call.ranks, self.each(), self.root);
+        let place_of = |process: usize, message: usize| {
+            let start = stages[process].as_slice().last().unwrap().view.messages[message].result;
+            start..start + each
+        };
+        let ends = |message| match self.stage.kind {
+            Kind::Gather => (message, root),
+            _ => (root, message),
+        };
+        let read = |message| {
+            let (source, _) = ends(message);
+            let place = place_of(source, message);
+            serial.said(ranks[source], place).unwrap()
+        };
+        let moved: Vec<_> = (0..ranks.len()).map(read).collect();
+        let others = ranks.iter().enumerate().filter(|&(place, _)| place != root);
+        others.for_each(|(_, &rank)| serial.forget(rank, 0..each * ranks.len()));
+        for (message, units) in moved.iter().enumerate() {
+            let (_, target) = ends(message);
+            serial.set(ranks[target], place_of(target, message).start, units);
+        }
+    }
+}
+
+/// The stages of a call on all processes; and what they are for is done serially. A stage that has no
+/// meaning after those before it is left out.
+fn prepare(
+    call: &DrawnCall,
+    range: Range<usize>,
+    drawn: &Drawn,
+    serial: &mut Serial,
+) -> Vec<Stages> {
+    let graph = Arc::new(Graph::new(call.ranks.len(), call.rule));
+    let ranks = Ranks::of(&call.ranks);
+    let teams: Vec<_> = (0..call.ranks.len())
+        .map(|place| Team::new(graph.clone(), ranks.clone(), place))
+        .collect();
+    let mut stages: Vec<_> = teams.iter().map(|_| Stages::default()).collect();
+    for stage in &call.stages {
+        let on_team = OnTeam::new(stage, call, range.clone());
+        let is_refused = drawn.keeps_order && stage.kind.combines() && !stage.kind.keeps_order();
+        if is_refused || !on_team.is_possible() {
+            continue;
+        }
+        if let Some(outcome) = on_team.outcome(serial) {
+            let all = teams.iter().zip(&mut stages);
+            all.for_each(|(team, stages)| on_team.append(team, stages));
+            on_team.follow(outcome, &stages, serial);
+        }
+    }
+    let mut by_rank: Vec<_> = (0..drawn.processes).map(|_| Stages::default()).collect();
+    for (&rank, stages) in call.ranks.iter().zip(stages) {
+        by_rank[rank] = stages;
+    }
+    by_rank
+}
+
+/// The memory of a process of which all units differ.
+fn distinct(rank: usize, length: usize) -> Memory {
+    let units = |kind| (0..length).map(move |unit| contribution(rank, kind, unit));
+    Memory {
+        input: units(0).collect(),
+        result: units(1).collect(),
     }
 }
 
 /// Runs what was drawn, and compares what every process has with the serial computation.
 fn check(drawn: &Drawn) -> Result<(), TestCaseError> {
     let total: usize = drawn.calls.iter().map(|call| call.length).sum();
-    let own = |kind: usize| {
-        move |rank: usize| {
-            (0..total)
-                .map(move |unit| contribution(rank, kind, unit))
-                .collect::<Vec<_>>()
-        }
-    };
     let memories: Vec<_> = (0..drawn.processes)
-        .map(|rank| Memory {
-            input: own(0)(rank),
-            result: own(1)(rank),
-        })
+        .map(|rank| distinct(rank, total))
         .collect();
     let operator = if drawn.keeps_order { in_order } else { sum };
-    let said = |memory: &Memory| memory.result.iter().copied().map(Some).collect();
-    let mut serial = Serial {
-        input: memories.iter().map(|memory| memory.input.clone()).collect(),
-        result: memories.iter().map(said).collect(),
-        operator,
-    };
+    let mut serial = Serial::new(&memories, operator);
     let mut end = 0;
-    let mut calls = Vec::new();
-    for call in &drawn.calls {
+    let calls = drawn.calls.iter().map(|call| {
         end += call.length;
-        let graph = Arc::new(Graph::new(call.ranks.len(), call.rule));
-        let ranks = Ranks::of(&call.ranks);
-        let teams: Vec<_> = (0..call.ranks.len())
-            .map(|place| Team::new(graph.clone(), ranks.clone(), place))
-            .collect();
-        let mut stages: Vec<_> = teams.iter().map(|_| Stages::default()).collect();
-        for stage in &call.stages {
-            if stage.kind.combines() && drawn.keeps_order && !stage.kind.keeps_order() {
-                continue;
-            }
-            add(
-                stage,
-                call,
-                &(end - call.length..end),
-                &teams,
-                &mut stages,
-                &mut serial,
-            );
-        }
-        let mut by_rank: Vec<_> = (0..drawn.processes).map(|_| Stages::default()).collect();
-        for (&rank, stages) in call.ranks.iter().zip(stages) {
-            by_rank[rank] = stages;
-        }
-        calls.push(by_rank);
-    }
+        prepare(call, end - call.length..end, drawn, &mut serial)
+    });
+    let calls = calls.collect();
     let conditions = Conditions {
         pacing: drawn.pacing,
         operator,
@@ -519,18 +594,7 @@ fn check(drawn: &Drawn) -> Result<(), TestCaseError> {
     };
     let executed = execute(memories, calls, conditions);
     let executed = executed.map_err(|failure| TestCaseError::fail(format!("{failure:?}")))?;
-    for (rank, memory) in executed.memories.iter().enumerate() {
-        prop_assert_eq!(
-            &memory.input,
-            &serial.input[rank],
-            "the input of rank {}",
-            rank
-        );
-        for (unit, (&found, &said)) in memory.result.iter().zip(&serial.result[rank]).enumerate() {
-            prop_assert_eq!(said.unwrap_or(found), found, "rank {}, unit {}", rank, unit);
-        }
-    }
-    Ok(())
+    serial.compare(&executed.memories)
 }
 
 fn intergroups() -> impl Strategy<Value = Intergroup> {
