@@ -141,9 +141,11 @@ struct Drawn {
     seed: Option<u64>,
 }
 
+/// Mostly a few rounds, and up to the most that the settings accept.
 fn pacings() -> impl Strategy<Value = Pacing> {
     let modes = [Synchronous::None, Synchronous::Unpaced, Synchronous::All];
-    (1..9usize, 1..9usize, prop::sample::select(modes.to_vec())).prop_map(
+    let ahead = || prop_oneof![2 => 1..9usize, 1 => 1..65usize];
+    (ahead(), ahead(), prop::sample::select(modes.to_vec())).prop_map(
         |(window, sends, synchronous)| Pacing {
             window,
             sends,

@@ -14,6 +14,9 @@ use circulant::transport::{Place, Progress, SendMode, Space, Transport};
 /// Marks memory that nothing has been stored in.
 pub const NOTHING: u64 = 0xDEAD_BEEF_DEAD_BEEF;
 
+/// The most sends, and the most receives, that may be outstanding: those of the transport over MPI.
+const SLOTS: usize = 64;
+
 /// An operator on units.
 pub type Operator = fn(u64, u64) -> u64;
 
@@ -318,6 +321,7 @@ impl Transport for Link<'_> {
         length: usize,
         mode: SendMode,
     ) -> Result<(), Failure> {
+        assert!(slot < SLOTS, "there is no slot {slot} for a send");
         // A standard send may take as long as a synchronous one.
         let (route, message) = ((self.rank, to, self.tag), self.stretch(place, length));
         let mut world = self.world.borrow_mut();
@@ -342,6 +346,7 @@ impl Transport for Link<'_> {
         place: Place,
         length: usize,
     ) -> Result<(), Failure> {
+        assert!(slot < SLOTS, "there is no slot {slot} for a receive");
         // What is received into must not be relied on from now on.
         self.write(place, &vec![NOTHING; length]);
         let (route, asked) = ((from, self.rank, self.tag), self.stretch(place, length));
