@@ -130,6 +130,12 @@ class Run:
             if row["operation"] == operation
         }
 
+    def tried(self):
+        """The operations of which an algorithm of the library's own was tried and timed, not only the MPI's."""
+        assert self.report is not None, "there is no report\n" + self.describe()
+        learned = self.report["learned"]
+        return {row["operation"] for row in learned if any(s > 0 for by, s in row["tried"].items() if by != "native")}
+
     def all_outcomes(self):
         operations = {row["operation"] for row in self.rows()}
         return {operation: self.outcomes(operation) for operation in operations}

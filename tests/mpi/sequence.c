@@ -7,10 +7,12 @@
  * sent to all by one.
  * OPERATION is one of those of ours in lower case, or reduce-vector: MPI_Reduce on a strided type with a
  * user-defined operator. Ranks describe the data of a broadcast by ints; bcast-vector by a vector.
+ * late:MILLISECONDS is no call: all ranks but 0 sleep so long.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "calls.h"
 #include "check.h"
@@ -151,6 +153,13 @@ static void do_gather(const struct layout *ints, MPI_Count items, int root, bool
     buffer_check(&all, "whole");
 }
 
+/* Rank 0 comes first to the next call. */
+static void be_late(long milliseconds) {
+    if (world_rank != 0) {
+        nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+    }
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "sequence", MPI_THREAD_SINGLE);
     int count;
@@ -169,7 +178,9 @@ int main(int argc, char **argv) {
         for (int call = 0; call < times; call++) {
             int root = call % world_size;
             check_case("%s, call %d", argv[i], call);
-            if (strcmp(operation, "bcast") == 0) {
+            if (strcmp(operation, "late") == 0) {
+                be_late((long)bytes);
+            } else if (strcmp(operation, "bcast") == 0) {
                 do_bcast(&ints, all, root);
             } else if (strcmp(operation, "bcast-vector") == 0) {
                 do_bcast(&vector, all / vector.atoms, root);
