@@ -462,9 +462,58 @@ mod tests {
             assert_ne!(broken, text, "{from}");
             assert!(complaint(&broken).contains(part), "{}", complaint(&broken));
         }
-        for length in 0..text.len() {
-            let _ = read_profile(&text[..length], "MPI 1");
-        }
         assert!(complaint("\u{0}\u{1}").contains("line 1"));
+    }
+
+    /// What is cut off is missed, with the line where the text ends; or there is nothing of the last
+    /// tables, and the others are as written. A number that lost digits is another one.
+    #[test]
+    fn the_start_of_a_profile_is_refused_or_read_as_it_is() {
+        let text = write_profile(&[known(), Known::new(2, 1, Network::SHIPPED)], "MPI 1");
+        let whole = read_profile(&text, "MPI 1").unwrap();
+        let ends_number = |length: usize| {
+            let is_digit = |c: char| c.is_ascii_digit() || c == '.';
+            text[..length].ends_with(is_digit) && text[length..].starts_with(is_digit)
+        };
+        let mut read = 0;
+        for length in (0..text.len()).filter(|&length| !ends_number(length)) {
+            let start = &text[..length];
+            match read_profile(start, "MPI 1") {
+                Ok(all) => {
+                    read += 1;
+                    assert!(is_start(&all, &whole), "{all:?} of\n{start}");
+                }
+                Err(complaint) => {
+                    let is_placed = complaint.starts_with("line ");
+                    assert!(is_placed, "{complaint} of\n{start}");
+                }
+            }
+        }
+        // At least at the end of each table: of three calls, and of two networks.
+        assert!(read > 5, "{read}");
+    }
+
+    /// Whether some networks are the first of `whole`, and the last has its first lessons. The last
+    /// line of a lesson may not be there: its times.
+    fn is_start(some: &[Known], whole: &[Known]) -> bool {
+        let Some((last, others)) = some.split_last() else {
+            return true;
+        };
+        let Some(cut) = whole.get(others.len()) else {
+            return false;
+        };
+        let mut lessons = cut.lessons[..last.lessons.len().min(cut.lessons.len())].to_vec();
+        if let (Some(read), Some(whole)) = (last.lessons.last(), lessons.last_mut()) {
+            let has_times = read.times != [0; 2];
+            whole.times = if has_times { whole.times } else { [0; 2] };
+        }
+        let is_cut = lessons == last.lessons;
+        let lessons = cut.lessons.clone();
+        others == &whole[..others.len()]
+            && is_cut
+            && Known {
+                lessons,
+                ..last.clone()
+            } == *cut
     }
 }

@@ -87,3 +87,72 @@ impl Faults {
         [if self.have_ended { key | LAST } else { key }, code]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two processes, of which the first has noted these faults, and its header has come to the second.
+    fn forwarded(noted: &[(usize, i32)], own: bool) -> (Header, Faults) {
+        let (mut first, mut second) = (Faults::new(3), Faults::new(1));
+        noted
+            .iter()
+            .for_each(|&(step, code)| first.note(step, code));
+        let header = if own {
+            first.own_header()
+        } else {
+            first.merge(NONE)
+        };
+        (second.merge(header), second)
+    }
+
+    #[test]
+    fn a_header_brings_the_first_fault_and_whether_it_ends() {
+        const MOST: usize = (1 << 31) - 1;
+        for (step, code) in [(0, 1), (7, -1), (MOST, i32::MIN), (1, i32::MAX)] {
+            for own in [false, true] {
+                let (header, faults) = forwarded(&[(step, code)], own);
+                assert_eq!(faults.have_ended(), own, "only an owner ends the operation");
+                assert!(!faults.are_none());
+                assert_eq!(Faults::agreed([faults.first()].into_iter()), code);
+                assert_eq!(header[0] & !LAST, (step as u64) << 31 | 3);
+                assert_eq!(header[0] & LAST != 0, own);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_fault_nothing_ends() {
+        for own in [false, true] {
+            let (header, faults) = forwarded(&[(4, 0)], own);
+            assert_eq!((header, faults.first()), (NONE, NONE));
+            assert!(faults.are_none() && !faults.have_ended());
+        }
+        assert_eq!(Faults::agreed(std::iter::empty()), 0);
+        assert_eq!(Faults::agreed([NONE, NONE].into_iter()), 0);
+    }
+
+    /// The least step, and of one step the least rank, whoever hears of it in which order.
+    #[test]
+    fn the_first_fault_counts() {
+        let of = |rank, step, code| {
+            let mut faults = Faults::new(rank);
+            faults.note(step, code);
+            faults.first()
+        };
+        let (early, later, other) = (of(5, 2, 20), of(0, 3, 30), of(6, 2, 60));
+        for order in [[early, later, other], [other, later, early]] {
+            assert_eq!(Faults::agreed(order.into_iter()), 20);
+            let mut faults = Faults::new(9);
+            let headers = order.map(|header| faults.merge(header));
+            assert_eq!((headers[2], faults.first()), (early, early));
+        }
+        // A code does not decide: -1 is the greatest of all as a word.
+        assert_eq!(Faults::agreed([of(1, 2, -1), of(2, 2, 1)].into_iter()), -1);
+        let mut faults = Faults::new(4);
+        faults.note(6, 1);
+        faults.note(5, 2);
+        faults.note(7, 3);
+        assert_eq!(Faults::agreed([faults.first()].into_iter()), 2);
+    }
+}

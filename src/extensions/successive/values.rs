@@ -269,3 +269,22 @@ impl Steps for Values {
         self.transport.give_up();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_on_the_wire_what_they_were() {
+        let numbered: [u8; HEADER] = std::array::from_fn(|index| index as u8 + 1);
+        let header = [0x0807_0605_0403_0201, 0x100F_0E0D_0C0B_0A09];
+        assert_eq!(
+            encoded(header),
+            numbered,
+            "the key first, the least byte first"
+        );
+        for header in [header, [0, u64::MAX], [u64::MAX, 0], [1 << 63, 1 << 31]] {
+            assert_eq!(decoded(encoded(header)), header);
+        }
+    }
+}
