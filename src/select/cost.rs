@@ -442,9 +442,11 @@ fn pipeline_blocks(call: &Facts, factor: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use strum::VariantArray;
-
     use super::*;
+    use crate::plan::{Plan, Round};
+    use crate::schedule::Rule;
+    use crate::stage::{Stage, Stages, consecutive, even};
+    use crate::team::Team;
 
     fn call(operation: Operation, bytes: u64, processes: usize, nodes: usize) -> Facts {
         Facts {
@@ -530,24 +532,96 @@ mod tests {
         }
     }
 
-    #[test]
-    fn more_bytes_cost_more() {
-        for operation in Operation::VARIANTS
-            .iter()
-            .copied()
-            .filter(|operation| !operation.is_added())
-        {
-            for processes in [2, 3, 17, 1 << 20] {
-                let calls = (0..=40).map(|k| call(operation, 1 << k, processes, processes));
-                let costs: Vec<_> = calls
-                    .map(|c| (seconds(&c, blocks(8)), native(&c).on(Network::SHIPPED)))
-                    .collect();
-                assert!(
-                    costs.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1),
-                    "{costs:?}"
-                );
-                assert!(costs.iter().all(|c| c.0.is_finite() && c.1.is_finite()));
+    /// What the stages that `add` appends take: rounds, and the bytes that the process sends that
+    /// sends most.
+    fn counted(p: usize, add: impl Fn(&mut Stages, &Team)) -> Cost {
+        let of = |rank| {
+            let mut stages = Stages::default();
+            add(&mut stages, &Team::whole(p, rank, Rule::Halving));
+            let bytes: usize = stages.as_slice().iter().map(bytes_sent).sum();
+            Cost {
+                rounds: stages.rounds() as f64,
+                bytes: bytes as f64,
             }
+        };
+        let costs = (0..p).map(of);
+        costs
+            .max_by(|a, b| a.bytes.total_cmp(&b.bytes))
+            .unwrap_or_default()
+    }
+
+    fn bytes_sent(stage: &Stage) -> usize {
+        let rounds = (0..stage.plan.shape().rounds).map(|index| {
+            let mut round = Round::default();
+            stage.plan.fill(index, &mut round);
+            let sends = round.sends.iter();
+            sends
+                .map(|sent| stage.view.units(sent.block))
+                .sum::<usize>()
+        });
+        rounds.sum()
+    }
+
+    #[test]
+    fn rounds_and_bytes_are_those_of_the_plans() {
+        for p in [2usize, 3, 5, 8, 16, 17, 31, 33] {
+            for n in [1usize, 3, 20] {
+                let m = 60 * p;
+                let cost =
+                    |operation, algorithm| circulant(&call(operation, m as u64, p, p), algorithm);
+                let parts = || even(0..m, p);
+                let bcast = counted(p, |stages, team| stages.broadcast(team, 0, n, 0..m));
+                let predicted = cost(Operation::Bcast, blocks(n));
+                assert_eq!(predicted.rounds, bcast.rounds, "p={p} n={n}");
+                // The root sends a block in each round.
+                assert!((predicted.bytes - bcast.bytes).abs() < 1e-6, "p={p} n={n}");
+                let each = counted(p, |stages, team| stages.allgather(team, parts(), m));
+                assert_eq!(cost(Operation::Allgather, DOUBLING), each, "p={p}");
+                let both = counted(p, |stages, team| stages.allreduce(team, 0..m, m, false));
+                assert_eq!(cost(Operation::Allreduce, DOUBLING), both, "p={p}");
+                let ordered = counted(p, |stages, team| {
+                    stages.ordered_reduce_scatter(team, parts(), m, false);
+                });
+                let predicted = cost(Operation::ReduceScatter, ORDERED);
+                assert_eq!(predicted.rounds, ordered.rounds, "p={p}");
+                assert!((predicted.bytes - ordered.bytes).abs() < 1e-6, "p={p}");
+            }
+        }
+    }
+
+    /// Of different parts as much as the process sends at most, and no less.
+    #[test]
+    fn one_block_moves_no_more_than_its_largest_part_says() {
+        let p = 16;
+        let single = |rank| if rank == 5 { 4_000_000 } else { 0 };
+        let irregular = |rank| rank % 3 * 1000;
+        for (lengths, is_exact) in [
+            ((0..p).map(single).collect::<Vec<_>>(), true),
+            ((0..p).map(irregular).collect(), false),
+        ] {
+            let facts = Facts {
+                largest: lengths.iter().copied().max().unwrap_or(0) as u64,
+                ..call(
+                    Operation::Allgatherv,
+                    lengths.iter().sum::<usize>() as u64,
+                    p,
+                    p,
+                )
+            };
+            let predicted = circulant(&facts, DOUBLING);
+            let counted = counted(p, |stages, team| {
+                stages.allgather(team, consecutive(lengths.iter().copied()), usize::MAX);
+            });
+            assert_eq!(predicted.rounds, counted.rounds);
+            assert!(
+                predicted.bytes >= counted.bytes,
+                "{predicted:?} {counted:?}"
+            );
+            assert!(
+                !is_exact || predicted == counted,
+                "{predicted:?} {counted:?}"
+            );
+            assert!(predicted.bytes <= 2.0 * counted.bytes);
         }
     }
 }
@@ -668,29 +742,6 @@ mod blocks_tests {
             blocks(&call(Operation::Bcast, 4_000_001, 16), &settings),
             201
         );
-    }
-
-    /// One block moves (p - 1)/p of equal parts, and up to q times a single one.
-    #[test]
-    fn one_block_moves_what_its_largest_part_says() {
-        for p in [2usize, 3, 5, 16, 17, 31, 33, 1000] {
-            for each in [1u64, 100, 20_000] {
-                let equal = Facts {
-                    largest: each,
-                    ..call(Operation::ReduceScatterBlock, each * p as u64, p)
-                };
-                assert_eq!(one_block_volume(&equal), (each * (p as u64 - 1)) as f64);
-            }
-        }
-        let single = call(Operation::Allgatherv, 4_000_000, 16);
-        assert_eq!(one_block_volume(&single), 16e6);
-        // Parts of 0, 1 and 2 units: the largest, in the rounds of 8, 4, 2 and 1 parts, are twice
-        // as large as equal ones.
-        let irregular = Facts {
-            largest: 2_000,
-            ..call(Operation::Allgatherv, 15_000, 16)
-        };
-        assert_eq!(one_block_volume(&irregular), 29_000.0);
     }
 
     #[test]
