@@ -131,10 +131,10 @@ class Run:
         }
 
     def tried(self):
-        """The operations of which an algorithm of the library's own was tried and timed, not only the MPI's."""
+        """The operations of which an algorithm of the library's own was tried and timed."""
         assert self.report is not None, "there is no report\n" + self.describe()
-        learned = self.report["learned"]
-        return {row["operation"] for row in learned if any(s > 0 for by, s in row["tried"].items() if by != "native")}
+        rows = self.report["learned"]
+        return {row["operation"] for row in rows if row["tried"].keys() - {"native"}}
 
     def all_outcomes(self):
         operations = {row["operation"] for row in self.rows()}
