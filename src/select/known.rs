@@ -465,8 +465,8 @@ mod tests {
         assert!(complaint("\u{0}\u{1}").contains("line 1"));
     }
 
-    /// What is cut off is missed, with the line where the text ends; or there is nothing of the last
-    /// tables, and the others are as written. A number that lost digits is another one.
+    /// What is cut off is missed, with the line where the text ends; or there is nothing of the
+    /// last tables, and the others are as written. A number that lost digits is another one.
     #[test]
     fn the_start_of_a_profile_is_refused_or_read_as_it_is() {
         let text = write_profile(&[known(), Known::new(2, 1, Network::SHIPPED)], "MPI 1");

@@ -468,8 +468,8 @@ impl<'a> OnTeam<'a> {
         }
     }
 
-    /// Does serially what the stage is for. `stages` are those of the team's processes, this one the
-    /// last of each.
+    /// Does serially what the stage is for. `stages` are those of the team's processes, this one
+    /// the last of each.
     fn follow(&self, outcome: Outcome, stages: &[Stages], serial: &mut Serial) {
         let (ranks, start) = (&self.call.ranks, self.range.start);
         match outcome {
@@ -533,8 +533,8 @@ impl<'a> OnTeam<'a> {
     }
 }
 
-/// The stages of a call on all processes; and what they are for is done serially. A stage that has no
-/// meaning after those before it is left out.
+/// The stages of a call on all processes; and what they are for is done serially. A stage that has
+/// no meaning after those before it is left out.
 fn prepare(
     call: &DrawnCall,
     range: Range<usize>,

@@ -69,8 +69,8 @@ fn every_nodes() -> impl Iterator<Item = Arc<Nodes>> {
 /// The number of units that can be cut into as many blocks as the tests do.
 const WHOLE: usize = 10;
 
-/// Lengths of the messages of p processes: equal ones, different ones, and one alone; and some whose
-/// blocks differ by a unit.
+/// Lengths of the messages of p processes: equal ones, different ones, and one alone; and some
+/// whose blocks differ by a unit.
 fn lengths(p: usize) -> [Vec<usize>; 4] {
     let uneven: Vec<_> = (0..p).map(|rank| (rank * rank + p) % 7).collect();
     let mut single = vec![0; p];
@@ -140,8 +140,8 @@ fn on_nodes(problem: &Problem) -> Vec<Counts> {
 }
 
 impl Solved {
-    /// All processes take as many rounds as the processes of `flat`, and q' more, `times` times; and
-    /// `more`, by rank.
+    /// All processes take as many rounds as the processes of `flat`, and q' more, `times` times;
+    /// and `more`, by rank.
     fn expect_rounds(&self, flat: &[Counts], times: usize, more: impl Fn(usize) -> usize) {
         let within = times * ceil_log2(self.nodes.largest());
         for (rank, count) in self.counts.iter().enumerate() {
@@ -311,8 +311,8 @@ fn leaders(nodes: &Arc<Nodes>, messages: &[Span]) -> Vec<bool> {
     ranks.iter().map(leads).collect()
 }
 
-/// What others have comes into a node once. A leader receives all but its own message, and the others
-/// of its node all messages: theirs come back to them among those of the node.
+/// What others have comes into a node once. A leader receives all but its own message, and the
+/// others of its node all messages: theirs come back to them among those of the node.
 #[test]
 fn an_allgather_enters_each_node_once() {
     for nodes in every_nodes() {
@@ -420,7 +420,7 @@ fn an_allreduce_crosses_each_port_twice() {
     }
 }
 
-/// Each message goes once between its process and the root, in a round of its own, from where it is.
+/// Each message goes once between its process and the root, in a round of its own, from its place.
 #[test]
 fn direct_gather_and_scatter_move_each_message_once() {
     for p in 1..=40usize {

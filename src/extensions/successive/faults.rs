@@ -92,7 +92,7 @@ impl Faults {
 mod tests {
     use super::*;
 
-    /// Two processes, of which the first has noted these faults, and its header has come to the second.
+    /// The header of a process that has noted these faults, and what another makes of it.
     fn forwarded(noted: &[(usize, i32)], own: bool) -> (Header, Faults) {
         let (mut first, mut second) = (Faults::new(3), Faults::new(1));
         noted
