@@ -7,7 +7,7 @@
 //!     scatter:  the root sends j its message
 //! ```
 //!
-//! Cost: p - 1 rounds and as many messages at the root, one round at the others. No process holds
+//! Cost: p - 1 rounds and as many messages at the root, one message at the others. No process holds
 //! what is another's. So nothing is packed, and the messages may be anywhere: this is for messages
 //! of different lengths on one node, where a message costs little.
 

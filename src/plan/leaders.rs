@@ -16,8 +16,10 @@
 //! **Cost.** B + q' steps, each of one message across and one within, for the largest node's q'. A
 //! broadcast of n blocks on N nodes has B = n - 1 + ceil(log2 N). With k processes on every node,
 //! that is at most one step more than the n - 1 + ceil(log2 N k) rounds of a flat circulant graph:
-//! one more for N = 3 and k = 5, none more if N or k is a power of two. A node's port carries each
-//! byte once. Within, each process receives every byte once.
+//! one more for N = 3 and k = 5, none more if N or k is a power of two. Each
+//! byte comes into a node once, and what leaves a node is what a process of the plan across sends.
+//! Within, each process receives every byte once; of an allgather also its own message, unless it
+//! leads.
 //!
 //! **Reversed**, this is a reduction or a reduce-scatter: the contributions of a node are combined
 //! on the way to its leader, and the leaders combine those.

@@ -11,7 +11,8 @@ use circulant::engine::{Pacing, Synchronous};
 use circulant::nodes::{Nodes, Placement};
 use circulant::plan::Direct;
 use circulant::schedule::Rule;
-use circulant::stage::{Cut, Span, Stages, consecutive, even, leads};
+use circulant::select::Cut;
+use circulant::stage::{Span, Stages, consecutive, even, leads};
 use circulant::team::{Machine, Team};
 
 use crate::simulator::{

@@ -9,13 +9,10 @@ use super::traffic::Traffic;
 use super::{Counts, Failure, STEP, mixed};
 use circulant::engine::{Call, Engine, Pacing, scratch_units};
 use circulant::stage::Stages;
-use circulant::transport::{Place, Progress, SendMode, Space, Transport};
+use circulant::transport::{Place, Progress, SLOTS, SendMode, Space, Transport};
 
 /// Marks memory that nothing has been stored in.
 pub const NOTHING: u64 = 0xDEAD_BEEF_DEAD_BEEF;
-
-/// The most sends, and the most receives, that may be outstanding: those of the transport over MPI.
-const SLOTS: usize = 64;
 
 /// An operator on units.
 pub type Operator = fn(u64, u64) -> u64;
