@@ -15,8 +15,9 @@ use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 use circulant::nodes::Placement;
 use circulant::schedule::Rule;
 use circulant::select::{
-    Algorithm, BcastOrder, CallRule, Description, ENCODED, Merging, Mode, Operation,
-    OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, describe,
+    Algorithm, BcastOrder, CallRule, Description, ENCODED, Facts, Merging, Mode, Operation,
+    OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, Unknown, choose,
+    describe,
 };
 
 /// The operations that have variables of their own.
@@ -794,4 +795,77 @@ fn no_variable_is_named_that_does_not_exist() {
         }
     }
     assert_eq!(wrong, [""; 0]);
+}
+
+/// A call between groups of 4 and 2 processes, of which this is unknown; or, where it is nothing, of
+/// so many bytes, on so many nodes.
+fn between_groups(operation: Operation, unknown: Unknown, bytes: u64, nodes: usize) -> Facts {
+    Facts {
+        bytes,
+        smaller_group: if operation == Operation::Bcast { 1 } else { 2 },
+        nodes,
+        unknown,
+        ..Facts::new(operation, if operation == Operation::Bcast { 5 } else { 6 })
+    }
+}
+
+/// Rules with sizes hold between groups as soon as sizes are known. Before, a call is refused only
+/// where none could be circulant's.
+#[test]
+fn rules_hold_between_groups_when_all_is_known() {
+    const SIZES: [u64; 5] = [1, 1023, 1024, 65536, 1 << 30];
+    let texts = [
+        ("circulant:0-inf", vec![true; 5]),
+        (
+            "circulant:0-1K;native",
+            vec![true, true, false, false, false],
+        ),
+        (
+            "native:0-1K;circulant",
+            vec![false, false, false, true, true],
+        ),
+        (
+            "native:0-1K;circulant:1K-64K;native",
+            vec![false, false, true, false, false],
+        ),
+        ("circulant:0-inf@ppn=1;native", vec![true; 5]),
+        ("native@ppn=2-inf;circulant:1-inf", vec![true; 5]),
+        ("native", vec![false; 5]),
+        ("native@p=2-inf;circulant:0-inf", vec![false; 5]),
+    ];
+    for operation in [Operation::Bcast, Operation::Allgatherv] {
+        for (text, expected) in &texts {
+            let variable = format!("{}={text}", operation.name().to_uppercase());
+            let settings = accepted(&variable);
+            let of = |unknown, bytes, nodes| {
+                choose(&between_groups(operation, unknown, bytes, nodes), &settings)
+            };
+            let ours = |bytes| of(Unknown::Nothing, bytes, 6).is_ok();
+            assert_eq!(&SIZES.map(ours).to_vec(), expected, "{variable}");
+            let mut nodes = 1..=6;
+            let any = nodes.any(|nodes| {
+                let mut sizes = SIZES.iter();
+                sizes.any(|&bytes| of(Unknown::Nothing, bytes, nodes).is_ok())
+            });
+            for unknown in [Unknown::Sizes, Unknown::Processes] {
+                let may_be = of(unknown, u64::MAX, 6).is_ok();
+                // All are refused for sure by a rule that asks for nothing, or for what is known.
+                let is_refused = *text == "native"
+                    || text.starts_with("native@p=2-inf") && unknown == Unknown::Sizes;
+                assert!(may_be || !any, "{variable}, {unknown:?}");
+                assert_eq!(may_be, !is_refused, "{variable}, {unknown:?}");
+            }
+        }
+    }
+}
+
+/// A rule's parameters are those of the calls that it holds for.
+#[test]
+fn a_segment_between_groups_is_that_of_the_rule() {
+    let settings = accepted("ALLGATHERV=exchange,segment=512:0-1K;exchange,segment=4K");
+    let segment = |bytes| {
+        let facts = between_groups(Operation::Allgatherv, Unknown::Nothing, bytes, 6);
+        choose(&facts, &settings).map(Algorithm::segment)
+    };
+    assert_eq!([1000, 5000].map(segment), [Ok(512), Ok(4096)]);
 }

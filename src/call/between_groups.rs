@@ -1,7 +1,9 @@
 //! Calls on inter-communicators, on one private communicator of both groups.
 //!
 //! All that is agreed on there is agreed on by both groups. Where that is before the sizes are
-//! known to all, it cannot depend on them; so these calls choose twice.
+//! known to all, it cannot depend on them. So these calls choose twice: first whether a call may be
+//! ours, whatever is not known yet turns out to be; and for good when all is known. Only the second
+//! choice says how a call moves its data.
 
 use std::sync::Arc;
 
@@ -107,25 +109,28 @@ impl AllgatherBetween {
 
     pub(super) fn run(
         self,
-        algorithm: Algorithm,
+        first: Algorithm,
         state: &State,
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
-        let segment = algorithm.segment();
-        let streams = self.streams(service, algorithm)?;
-        let bytes = streams[0].length().max(streams[1].length());
-        let largest = streams[0].longest_block().max(streams[1].longest_block());
+        let lengths = self.lengths(service, first)?;
+        let all = |group: usize| lengths[group].iter().copied();
+        let bytes = all(0).sum::<usize>().max(all(1).sum());
+        let largest = all(0).chain(all(1)).max().unwrap_or(0);
         work.bytes = bytes as u64;
         let operation = if self.are_equal {
             Operation::Allgather
         } else {
             Operation::Allgatherv
         };
-        state.choose(Facts {
+        let algorithm = state.choose(Facts {
             nodes: service.nodes,
             ..AllgatherBetween::facts(operation, &self.groups, bytes, largest)
         })?;
+        let (segment, division) = (algorithm.segment(), division(algorithm));
+        let sizes = self.groups.sizes;
+        let streams = [0, 1].map(|group| Stream::new(all(group), sizes[1 - group], division));
         let (groups, rule) = (&self.groups, state.settings().skips);
         let graph = Arc::new(Graph::new(groups.all(), rule));
         let whole = Team::new(graph, Ranks::ALL, groups.place());
@@ -187,37 +192,33 @@ impl AllgatherBetween {
         run(service, stages, lease.slot, memory)
     }
 
-    /// The streams of both groups. Collective for MPI_Allgatherv.
-    fn streams(&self, service: &mut Service, algorithm: Algorithm) -> Result<[Stream; 2], Stop> {
-        let (groups, sizes) = (&self.groups, self.groups.sizes);
-        let own = self.send.map_or(0, |send| send.size());
+    /// The bytes of each block, of both groups. Collective for MPI_Allgatherv, in steps of the
+    /// first choice.
+    fn lengths(&self, service: &mut Service, first: Algorithm) -> Result<[Vec<usize>; 2], Stop> {
+        let (groups, own) = (&self.groups, self.send.map_or(0, |send| send.size()));
+        let ours = if self.are_equal {
+            vec![own; groups.sizes[groups.own]]
+        } else {
+            let words = gather_in_group(service, own as u64, first.segment())?;
+            words.into_iter().map(|word| word as usize).collect()
+        };
         let block = |rank| self.receive.map_or(0, |receive| receive.of(rank).size());
-        if self.are_equal {
-            let division = match algorithm {
-                Algorithm::Exchange {
-                    by_blocks: true, ..
-                } => Division::ByBlocks,
-                _ => Division::Evenly,
-            };
-            return Ok([0, 1].map(|group| {
-                let each = if group == groups.own { own } else { block(0) };
-                Stream::new(
-                    std::iter::repeat_n(each, sizes[group]),
-                    sizes[1 - group],
-                    division,
-                )
-            }));
-        }
-        let words = gather_in_group(service, own as u64, algorithm.segment())?;
-        Ok([0, 1].map(|group| {
-            let receivers = sizes[1 - group];
-            if group == groups.own {
-                let lengths = words.iter().map(|&word| word as usize);
-                Stream::new(lengths, receivers, Division::Evenly)
-            } else {
-                Stream::new((0..sizes[group]).map(block), receivers, Division::Evenly)
-            }
-        }))
+        let theirs = (0..groups.sizes[groups.other()]).map(block).collect();
+        Ok(if groups.own == 0 {
+            [ours, theirs]
+        } else {
+            [theirs, ours]
+        })
+    }
+}
+
+/// How an algorithm divides streams.
+fn division(algorithm: Algorithm) -> Division {
+    match algorithm {
+        Algorithm::Exchange {
+            by_blocks: true, ..
+        } => Division::ByBlocks,
+        _ => Division::Evenly,
     }
 }
 

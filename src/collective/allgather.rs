@@ -5,7 +5,7 @@ use crate::call::{self, AllgatherBetween, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Array, Arrays, Passed, PassedByRank};
 use crate::report::Work;
-use crate::select::{Facts, Operation, Reason};
+use crate::select::{Facts, Operation, Reason, Unknown};
 use crate::stage::Groups;
 
 /// The arguments.
@@ -77,29 +77,26 @@ impl Allgather {
         })
     }
 
-    /// The sizes of an MPI_Allgatherv are not known to all before they are exchanged.
+    /// The nodes are not known before there is a service, nor the sizes of an MPI_Allgatherv before
+    /// they are exchanged.
     fn facts_between(&self, groups: &Groups, work: &mut Work) -> Result<Facts, Stop> {
         if self.send.buffer().is_in_place() {
             return Err(Stop::Native(Reason::Arguments));
         }
         let (sent, (received, from_each)) = (self.sent()?, self.received()?);
         if self.operation == Operation::Allgatherv {
-            return Ok(AllgatherBetween::facts(
-                self.operation,
-                groups,
-                usize::MAX,
-                0,
-            ));
+            return Ok(Facts {
+                unknown: Unknown::Sizes,
+                ..AllgatherBetween::facts(self.operation, groups, usize::MAX, 0)
+            });
         }
         let bytes = received.max(product(groups.sizes[groups.own], sent)?);
         work.bytes = bytes as u64;
         let largest = sent.max(from_each);
-        Ok(AllgatherBetween::facts(
-            self.operation,
-            groups,
-            bytes,
-            largest,
-        ))
+        Ok(Facts {
+            unknown: Unknown::Nodes,
+            ..AllgatherBetween::facts(self.operation, groups, bytes, largest)
+        })
     }
 
     /// Where nothing is sent or received, the address may be anything.

@@ -7,7 +7,7 @@ use crate::call::{Broadcast, BroadcastBetween, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Array, Passed, Root};
 use crate::report::Work;
-use crate::select::{Facts, Operation, Reason};
+use crate::select::{Facts, Operation, Reason, Unknown};
 use crate::stage::Groups;
 
 /// The arguments.
@@ -21,7 +21,12 @@ pub struct Bcast {
 impl Collective for Bcast {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         if let Some(groups) = state.groups()? {
-            return Ok(BroadcastBetween::facts(usize::MAX, groups.all()));
+            // The root and the other group: of either, and of any size.
+            let most = 1 + groups.sizes[0].max(groups.sizes[1]);
+            return Ok(Facts {
+                unknown: Unknown::Processes,
+                ..BroadcastBetween::facts(usize::MAX, most)
+            });
         }
         let root = state.root(self.root)?;
         let bytes = self.bytes()?;

@@ -28,6 +28,22 @@ pub struct Facts {
     pub nodes: usize,
     /// A broadcast: whether its root is the next owner after the root of the broadcast before.
     pub follows: bool,
+    /// What is not known yet. What stands for it here speaks for circulant: the most bytes,
+    /// processes and nodes, and no large part.
+    pub unknown: Unknown,
+}
+
+/// What not all processes know of a call between groups when it is first chosen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Unknown {
+    /// All is known.
+    Nothing,
+    /// The nodes.
+    Nodes,
+    /// The nodes and the sizes.
+    Sizes,
+    /// The nodes, the sizes, and how many processes take part.
+    Processes,
 }
 
 /// In which order operands may be combined.
@@ -55,6 +71,7 @@ impl Facts {
             smaller_group: 0,
             nodes: processes,
             follows: false,
+            unknown: Unknown::Nothing,
         }
     }
 

@@ -34,7 +34,7 @@ mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
-pub use facts::{Facts, Operation, Order, Reason};
+pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
 pub use prospect::{LARGE, Prospect, SMALL, Step};
@@ -185,6 +185,8 @@ const LEAST_GAIN: f64 = 0.95;
 /// 4. An operation's rule `circulant` takes what is left.
 /// 5. `auto` takes a call if its processes are on several nodes and the cost model predicts a gain.
 ///
+/// While something is unknown, a call is taken if it may turn out to be ours.
+///
 /// # Errors
 /// The reason to go native.
 pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
@@ -209,7 +211,22 @@ pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Rea
 
 /// [`choose`], where the MPI library is charged `native`.
 fn choose_beside(facts: &Facts, settings: &Settings, native: Cost) -> Result<Algorithm, Reason> {
-    let rule = rule(facts, settings);
+    for rule in rules(facts, settings) {
+        let choice = choose_by(Some(rule), facts, settings, native);
+        if choice.is_ok() || rule.is_sure(facts) {
+            return choice;
+        }
+    }
+    choose_by(None, facts, settings, native)
+}
+
+/// The same, where this is the rule that holds.
+fn choose_by(
+    rule: Option<&CallRule>,
+    facts: &Facts,
+    settings: &Settings,
+    native: Cost,
+) -> Result<Algorithm, Reason> {
     let must_be_ours = must_be_ours(facts, settings, rule)?;
     let changed = rule.and_then(|rule| rule.change(settings));
     let settings = changed.as_ref().unwrap_or(settings);
@@ -281,17 +298,18 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
     of(facts, &is_by_leaders).or_else(|| of(&apart, &|_| true))
 }
 
-/// The first rule that holds for a call, by an algorithm that can run it.
-fn rule<'a>(facts: &Facts, settings: &'a Settings) -> Option<&'a CallRule> {
-    let can_run = |rule: &&CallRule| {
+/// The rules that hold for a call, or may hold, by algorithms that can run it.
+fn rules<'a>(facts: &Facts, settings: &'a Settings) -> impl Iterator<Item = &'a CallRule> {
+    let facts = *facts;
+    let can_run = move |rule: &&CallRule| {
         rule.algorithm.is_none() || {
-            let slots = slots(facts, settings, Sizing::Given);
+            let slots = slots(&facts, settings, Sizing::Given);
             let mut all = slots.into_iter().flatten();
             all.any(|algorithm| is_of(algorithm, rule.algorithm))
         }
     };
-    let mut rules = settings.rules_of(facts.operation);
-    rules.find(|rule| rule.covers(facts) && can_run(rule))
+    let rules = settings.rules_of(facts.operation);
+    rules.filter(move |rule| rule.covers(&facts) && can_run(rule))
 }
 
 /// Whether an algorithm is the one that a rule names, if it does.
@@ -317,7 +335,9 @@ impl Kind {
     pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
         let is_open = !settings.disable
             && !settings.force
-            && rule(facts, settings).is_none_or(|rule| rule.mode == Mode::Auto)
+            && rules(facts, settings)
+                .next()
+                .is_none_or(|rule| rule.mode == Mode::Auto)
             && facts.bytes >= settings.min_bytes.max(1)
             && facts.processes > 1
             && facts.smaller_group == 0

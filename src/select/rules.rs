@@ -17,7 +17,7 @@ use strum::{FromRepr, VariantArray, VariantNames};
 
 use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{parse_size, show_size};
-use super::{Algorithm, Facts, Operation, Settings};
+use super::{Algorithm, Facts, Operation, Settings, Unknown};
 
 /// Who runs a call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
@@ -102,15 +102,37 @@ impl CallRule {
         }
     }
 
-    /// Whether it is for a call of its operation with these facts.
+    /// Whether it is for a call of its operation with these facts; or may be, while some of them
+    /// are unknown.
     pub fn covers(&self, facts: &Facts) -> bool {
-        let is_within = |[least, most]: [u64; 2], count: usize| {
-            (least..=most).contains(&u64::try_from(count).unwrap_or(u64::MAX))
+        let is_open = |of: Unknown| facts.unknown >= of;
+        let is_within = |[least, most]: [u64; 2], count: usize, is_open: bool| {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            least <= count && (is_open || count <= most)
+        };
+        let per_node = if is_open(Unknown::Nodes) {
+            facts.processes
+        } else {
+            facts.processes_per_node()
         };
         let [from, below] = self.bytes;
-        (!self.names_bytes() || facts.bytes >= from && facts.bytes < below)
-            && is_within(self.processes, facts.processes)
-            && (!self.asks_for_nodes() || is_within(self.per_node, facts.processes_per_node()))
+        let has_bytes = facts.bytes >= from && facts.bytes < below;
+        (!self.names_bytes() || is_open(Unknown::Sizes) || has_bytes)
+            && is_within(self.processes, facts.processes, is_open(Unknown::Processes))
+            && (!self.asks_for_nodes()
+                || is_within(self.per_node, per_node, is_open(Unknown::Nodes)))
+    }
+
+    /// Whether it holds for a call that it covers, whatever its unknown facts are.
+    pub fn is_sure(&self, facts: &Facts) -> bool {
+        let conditions = [
+            (self.asks_for_nodes(), Unknown::Nodes),
+            (self.names_bytes(), Unknown::Sizes),
+            (self.processes != ANY, Unknown::Processes),
+        ];
+        conditions
+            .iter()
+            .all(|&(is_asked, of)| !is_asked || facts.unknown < of)
     }
 
     /// Whether it says of how many bytes calls are, so that it holds for small ones, too.
@@ -448,6 +470,70 @@ mod tests {
         assert!(!covers(9, 4, 2) && !covers(20, 4, 2));
         assert!(!covers(15, 3, 2) && !covers(15, 9, 5));
         assert!(!covers(15, 4, 4) && !covers(15, 4, 1));
+    }
+
+    /// What is said of a call while something is unknown, for all that it may turn out to be.
+    #[test]
+    fn what_is_unknown_may_hold_or_not() {
+        let all = |unknown, processes| {
+            let sizes = if unknown < Unknown::Sizes {
+                vec![15]
+            } else {
+                vec![1, 9, 10, 15, 19, 20, 1 << 40]
+            };
+            let counts = if unknown < Unknown::Processes {
+                vec![processes]
+            } else {
+                (2..=processes).collect()
+            };
+            let mut calls = Vec::new();
+            for (&bytes, &count) in sizes
+                .iter()
+                .flat_map(|size| counts.iter().map(move |c| (size, c)))
+            {
+                let most_nodes = if unknown < Unknown::Nodes { 1 } else { count };
+                calls.extend((1..=most_nodes).map(|nodes| Facts {
+                    bytes,
+                    nodes,
+                    ..Facts::new(Operation::Bcast, count)
+                }));
+            }
+            calls
+        };
+        for text in [
+            "native",
+            "native:10-20",
+            "native:10-inf",
+            "native@p=4-8",
+            "native@ppn=2",
+            "native@p=9-inf",
+            "native:10-20@p=3-5,ppn=2-3",
+        ] {
+            let rule = bcast(text).expect(text)[0];
+            for unknown in [
+                Unknown::Nothing,
+                Unknown::Nodes,
+                Unknown::Sizes,
+                Unknown::Processes,
+            ] {
+                for processes in [2, 6, 12] {
+                    let calls = all(unknown, processes);
+                    let most = Facts {
+                        unknown,
+                        bytes: calls.iter().map(|call| call.bytes).max().unwrap(),
+                        nodes: calls.iter().map(|call| call.nodes).max().unwrap(),
+                        ..Facts::new(Operation::Bcast, processes)
+                    };
+                    let covers = |call: &Facts| rule.covers(call);
+                    let what = format!("{text} of {most:?}");
+                    assert!(rule.covers(&most) || !calls.iter().any(covers), "{what}");
+                    let is_sure = rule.covers(&most) && rule.is_sure(&most);
+                    assert!(!is_sure || calls.iter().all(covers), "{what}");
+                    let is_decided = unknown == Unknown::Nothing;
+                    assert!(!is_decided || rule.is_sure(&most), "{what}");
+                }
+            }
+        }
     }
 
     fn drawn() -> impl Strategy<Value = CallRule> {

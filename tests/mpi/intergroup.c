@@ -312,6 +312,22 @@ static void errors(const struct groups *g) {
     free(counts);
 }
 
+/* Calls whose bytes a test's rules tell apart: of 480 and of 48000 bytes for each of two processes, between
+ * groups of two. */
+static void sized(const struct groups *g) {
+    for (int i = 0; i < 2; i++) {
+        MPI_Count unit = i == 0 ? 10 : 1000;
+        MPI_Count counts[2][2] = {{unit, unit}, {unit, unit}};
+        MPI_Count *const both[2] = {counts[0], counts[1]};
+        for (int group = 0; group < 2; group++) {
+            one_bcast(g, group, 0, unit, 0);
+        }
+        check_case("allgather and allgatherv of %lld", (long long)unit);
+        many(g, both, 0, true);
+        many(g, both, 0, false);
+    }
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "intergroup", MPI_THREAD_SINGLE);
     always_plain = argc > 1 && strcmp(argv[1], "plain") == 0;
@@ -322,6 +338,13 @@ int main(int argc, char **argv) {
         }
         if (argc > 1 && strcmp(argv[1], "errors") == 0) {
             errors(&g);
+            MPI_Comm_free(&g.inter);
+            continue;
+        }
+        if (argc > 1 && strcmp(argv[1], "sized") == 0) {
+            if (division == 3) {
+                sized(&g);
+            }
             MPI_Comm_free(&g.inter);
             continue;
         }

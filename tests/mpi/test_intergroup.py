@@ -2,6 +2,8 @@
 natively not every MPI can do all of it.
 """
 
+import collections
+
 import pytest
 
 from test_programs import compare, counted, grouped
@@ -107,3 +109,29 @@ def test_default(mpi, report):
     compare(run, native)
     for of in native_reasons(run).values():
         assert of <= {"one_node", "small", "cost_model", "empty"}
+
+
+@pytest.mark.parametrize(
+    "rules, small, large",
+    [
+        ("circulant:0-inf", "circulant", "circulant"),
+        ("circulant:0-10K;native", "circulant", "chosen"),
+        ("native:0-10K;circulant", "chosen", "circulant"),
+        ("circulant:10K-inf;native", "chosen", "circulant"),
+        ("native", "chosen", "chosen"),
+    ],
+)
+def test_rules_by_size(mpi, report, rules, small, large):
+    """Which of a small and a large call are circulant's is decided when their bytes are known. Rank 0
+    is in the receiving group of one broadcast of each size, and the root of the other."""
+    command = [mpi.program("intergroup"), "sized"]
+    names = ["BCAST", "ALLGATHER", "ALLGATHERV"]
+    run = mpi.preloaded(4, command, report, dict.fromkeys(names, rules), trapped=True)
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.stderr == "", run.describe()
+    for operation, calls in [("bcast", 2), ("allgather", 1), ("allgatherv", 1)]:
+        expected = collections.Counter()
+        expected.update({small: calls})
+        expected.update({large: calls})
+        assert run.outcomes(operation) == expected, operation
