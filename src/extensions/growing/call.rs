@@ -99,7 +99,12 @@ fn exchange(
     };
     let kept = service.kept.take().and_then(|kept| kept.downcast().ok());
     let mut memory: Box<OperandMemory> = kept.unwrap_or_default();
-    let mut operands = Operands::new(&mut memory, call, service.communicator());
+    let mut operands = Operands::new(
+        &mut memory,
+        call.combination,
+        call.output,
+        service.communicator(),
+    );
     let grown = operands.load(&call.input).and_then(|()| {
         let how = (rules, call.places());
         Growth::new(rounds, &mut operands, call.input.count(), how).advance()
@@ -147,7 +152,7 @@ pub fn gather_and_combine(communicator: Communicator, call: &AllreduceV) -> Resu
         return Ok(Outcome { elements, status });
     }
     let mut memory = OperandMemory::default();
-    let mut operands = Operands::new(&mut memory, call, communicator);
+    let mut operands = Operands::new(&mut memory, call.combination, call.output, communicator);
     operands.gather(&call.input, &counts)?;
     let outcome = pairwise(&mut operands, counts.into_iter(), call.places(), limit())?;
     agreed(call, communicator, outcome)

@@ -41,17 +41,8 @@
 //! processes find that the result is too long.
 
 use super::rounds::{Content, Rounds, Step};
-use super::stores::{Joining, Limit, Outcome, Places, Stores, Stretch, Target};
+use super::stores::{Header, Joining, Limit, Outcome, Places, Stores, Stretch, Target};
 use crate::transport::Progress;
-
-/// What the first message of a round says before its elements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// 0, or why there are no elements.
-    pub status: i32,
-    /// The elements of the operand's `first` and `second`, and of those of the part behind it.
-    pub counts: [usize; 4],
-}
 
 /// How operands are combined and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,8 @@
 //! A receiver learns the length of a message from MPI_Probe. That is safe with threads: only one
 //! call at a time is in progress on a private communicator, and nobody else receives there.
 
-use super::call::AllreduceV;
 use super::combination::Combination;
-use super::growth::Header;
-use super::stores::{STORES, Stores, Stretch, Target};
+use super::stores::{Header, STORES, Stores, Stretch, Target};
 use crate::message::say;
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, Sending, native};
 use crate::transport::{Packing, Progress};
@@ -116,16 +114,17 @@ pub struct Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    /// The operands of a call, to be combined on `communicator`.
+    /// The operands of a call whose result goes to `output`, to be combined on `communicator`.
     pub fn new(
         memory: &'a mut OperandMemory,
-        call: &AllreduceV,
+        combination: Combination,
+        output: Array,
         communicator: Communicator,
     ) -> Self {
         Operands {
             memory,
-            combination: call.combination,
-            output: call.output,
+            combination,
+            output,
             communicator,
             packing: None,
             send: None,

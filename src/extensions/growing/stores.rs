@@ -1,6 +1,5 @@
 //! Memory for operands that grow, by number, and the combination of operands in it.
 
-use super::growth::Header;
 use crate::transport::Progress;
 
 /// The number of stores.
@@ -15,6 +14,15 @@ pub struct Stretch {
     pub start: usize,
     /// The number of elements.
     pub count: usize,
+}
+
+/// What the first message of a round says before its elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// 0, or why there are no elements.
+    pub status: i32,
+    /// The elements of the operand's `first` and `second`, and of those of the part behind it.
+    pub counts: [usize; 4],
 }
 
 /// Where elements go.

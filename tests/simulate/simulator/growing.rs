@@ -6,10 +6,10 @@
 
 use std::cell::RefCell;
 
-use circulant::extensions::growing::growth::{Growth, Header, Rules};
+use circulant::extensions::growing::growth::{Growth, Rules};
 use circulant::extensions::growing::rounds::Rounds;
 use circulant::extensions::growing::stores::{
-    Limit, Outcome, Places, STORES, Stores, Stretch, Target, pairwise,
+    Header, Limit, Outcome, Places, STORES, Stores, Stretch, Target, pairwise,
 };
 use circulant::schedule::Skips;
 use circulant::transport::Progress;
