@@ -34,9 +34,10 @@
 //! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
 //! block of every root, which may have to be packed, so that their best values need not agree.
 
-use super::facts::phases;
-use super::settings::{F, G};
-use super::{Algorithm, Cut, Facts, Operation, Settings};
+use super::algorithm::{Algorithm, Cut};
+use super::facts::{Facts, Operation, phases};
+use super::settings::{F, G, Settings};
+use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 
 /// What messages take on a network.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -312,13 +313,6 @@ fn native_across_groups(call: &Facts) -> Cost {
         bytes: volume * call.bytes as f64,
     }
 }
-
-/// The most bytes of one round's message: 1 GiB, well inside the int counts of MPI-3 even when
-/// each of the many blocks in it is rounded up to an element.
-pub const MESSAGE_MAX: u64 = 1 << 30;
-
-/// The most blocks, except where [`MESSAGE_MAX`] needs more.
-pub const BLOCKS_MAX: u64 = 1 << 20;
 
 /// The bytes of a block between two processes: large enough to cost no more processor time than one
 /// message (measured over shared memory with 16 MB), small enough for scratch.

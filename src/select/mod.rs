@@ -8,6 +8,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `algorithm` | the algorithms by name, each with its parameters |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `known` | what was learned on communicators; the profile, which holds that |
@@ -15,160 +16,44 @@
 //! | `prospect` | when it is worth measuring a network |
 //! | `added` | the functions that MPI does not have |
 //! | `rules` | the rules of the environment: who runs which calls of an operation |
-//! | `settings` | the settings in force, and their agreement between ranks |
+//! | `sizes` | the largest sizes, and how a size is written |
+//! | `settings` | what can be set, and what is shipped |
+//! | `environment` | the settings in force, and their agreement between ranks |
 //! | `variables` | the table of environment variables |
 //! | `variable` | one variable: its text, its value, its place in the settings |
 
 #![forbid(unsafe_code)]
 
 mod added;
+mod algorithm;
 mod cost;
+mod environment;
 mod facts;
 mod known;
 mod learned;
 mod prospect;
 mod rules;
 mod settings;
+mod sizes;
 mod variable;
 mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
-pub use cost::{BLOCKS_MAX, Cost, MESSAGE_MAX, Network, blocks};
+pub use algorithm::{Algorithm, Cut};
+pub use cost::{Cost, Network, blocks};
+pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
 pub use prospect::{LARGE, Prospect, SMALL, Step};
 pub use rules::{CallRule, Mode};
 pub use settings::{
-    BcastOrder, CHUNKS_MAX, Complaint, ENCODED, InForce, Merging, OperationSettings, Origin,
-    Pacing, Select, Settings, Successive,
+    BcastOrder, CHUNKS_MAX, Merging, OperationSettings, Pacing, Select, Settings, Successive,
 };
+pub use sizes::{BLOCKS_MAX, MESSAGE_MAX};
 pub use variables::{Description, describe};
 
-use strum::{IntoStaticStr, VariantArray, VariantNames};
-
-/// How a call runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum Algorithm {
-    /// The pipelined algorithms on circulant graphs, of n blocks: a broadcast, a reduction, an
-    /// allgather or a reduce-scatter.
-    Circulant {
-        /// n. The number of units is an upper bound on it.
-        blocks: usize,
-    },
-    /// The algorithms with one block, in steps: an allgather, a reduce-scatter, or both for an
-    /// allreduce.
-    Doubling {
-        /// Bytes of a step.
-        segment: usize,
-    },
-    /// The reduce-scatter, or the allreduce, that keeps the order of the ranks, in steps.
-    Ordered {
-        /// Bytes of a step.
-        segment: usize,
-    },
-    /// The allreduce of the whole operand in each round.
-    Census,
-    /// The all-to-all that combines messages.
-    Combining,
-    /// The gather and the scatter along a tree.
-    Tree,
-    /// The broadcast along the tree of successive broadcasts.
-    Gray,
-    /// The allgather between the groups of an inter-communicator, in steps.
-    Exchange {
-        /// Bytes of a step.
-        segment: usize,
-        /// Whether what each process sends to the other group is cut where blocks are (Kang et al.,
-        /// Algorithm 1), or evenly (Algorithm 2).
-        by_blocks: bool,
-    },
-    /// The same as `Circulant` or, in steps, `Doubling`: between one process of each node, and from
-    /// there within the nodes.
-    Leaders {
-        /// How messages between nodes are cut.
-        cut: Cut,
-    },
-    /// Successive broadcasts, each along a tree of its own.
-    Trees,
-    /// Successive broadcasts from owner to owner, several values in a message.
-    Relay,
-    /// Successive broadcasts one way and the other; those that are left go the faster way.
-    Measured,
-    /// The reduction of growing operands by dissemination.
-    Dissemination {
-        /// Bytes of the largest message.
-        segment: usize,
-    },
-    /// The reduction of growing operands on a circulant graph.
-    Growing {
-        /// Bytes of the largest message.
-        segment: usize,
-    },
-}
-
-/// How messages are cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cut {
-    /// Into so many blocks, that are pipelined.
-    Blocks(usize),
-    /// In one block, in steps of about so many bytes.
-    Segments(usize),
-}
-
-impl Algorithm {
-    /// Its place among the names.
-    pub const fn index(self) -> usize {
-        match self {
-            Algorithm::Circulant { .. } => 0,
-            Algorithm::Doubling { .. } => 1,
-            Algorithm::Ordered { .. } => 2,
-            Algorithm::Census => 3,
-            Algorithm::Combining => 4,
-            Algorithm::Tree => 5,
-            Algorithm::Gray => 6,
-            Algorithm::Exchange { .. } => 7,
-            Algorithm::Leaders { .. } => 8,
-            Algorithm::Trees => 9,
-            Algorithm::Relay => 10,
-            Algorithm::Measured => 11,
-            Algorithm::Dissemination { .. } => 12,
-            Algorithm::Growing { .. } => 13,
-        }
-    }
-
-    /// The name in reports and trace lines.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The bytes of a step that were chosen, for one that goes in steps.
-    pub fn segment(self) -> usize {
-        match self {
-            Algorithm::Doubling { segment }
-            | Algorithm::Ordered { segment }
-            | Algorithm::Exchange { segment, .. }
-            | Algorithm::Leaders {
-                cut: Cut::Segments(segment),
-            }
-            | Algorithm::Dissemination { segment }
-            | Algorithm::Growing { segment } => segment,
-            _ => usize::MAX,
-        }
-    }
-
-    /// The number of blocks that was chosen, for one that has several.
-    pub fn blocks(self) -> usize {
-        match self {
-            Algorithm::Circulant { blocks }
-            | Algorithm::Leaders {
-                cut: Cut::Blocks(blocks),
-            } => blocks,
-            _ => 1,
-        }
-    }
-}
+use strum::VariantArray;
 
 /// The largest part of native's predicted time that circulant's may be: a gain of less is none that
 /// the cost model could tell.
@@ -228,7 +113,7 @@ fn choose_by(
     native: Cost,
 ) -> Result<Algorithm, Reason> {
     let must_be_ours = must_be_ours(facts, settings, rule)?;
-    let changed = rule.and_then(|rule| rule.change(settings));
+    let changed = rule.and_then(|rule| settings.changed_by(rule));
     let settings = changed.as_ref().unwrap_or(settings);
     let named = rule.and_then(|rule| rule.algorithm);
     if must_be_ours {
@@ -630,6 +515,8 @@ fn is_gray(facts: &Facts, settings: &Settings) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantNames;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;

@@ -15,9 +15,9 @@ use std::fmt;
 
 use strum::{FromRepr, VariantArray, VariantNames};
 
-use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
-use super::variable::{parse_size, show_size};
-use super::{Algorithm, Facts, Operation, Settings, Unknown};
+use super::algorithm::Algorithm;
+use super::facts::{Facts, Operation, Unknown};
+use super::sizes::{BLOCKS_MAX, MESSAGE_MAX, parse_size, show_size};
 
 /// Who runs a call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromRepr, VariantNames)]
@@ -145,19 +145,10 @@ impl CallRule {
         self.per_node != ANY
     }
 
-    /// The settings for calls that it covers, where its parameters change them.
-    pub fn change(&self, settings: &Settings) -> Option<Settings> {
-        let given = |index: usize| Some(self.parameters[index]).filter(|&value| value != 0);
-        if self.parameters == [0; PARAMETERS.len()] {
-            return None;
-        }
-        let mut changed = settings.clone();
-        let own = &mut changed.operations[self.operation as usize];
-        if given(0).or(given(1)).is_some() {
-            (own.blocks, own.block_size) = (given(0), given(1));
-        }
-        changed.segment = given(SEGMENT).unwrap_or(changed.segment);
-        Some(changed)
+    /// The number of blocks, the size of a block and the size of a step, as far as it says them.
+    pub fn given(&self) -> [Option<u64>; PARAMETERS.len()] {
+        self.parameters
+            .map(|value| Some(value).filter(|_| value != 0))
     }
 
     /// It as words, for other processes.

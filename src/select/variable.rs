@@ -3,8 +3,10 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::rules::{self, CallRule};
-use super::{Mode, Operation, Settings};
+use super::facts::Operation;
+use super::rules::{self, CallRule, Mode};
+use super::settings::Settings;
+use super::sizes::{parse_size, show_size};
 
 /// One environment variable.
 pub(super) struct Variable {
@@ -224,29 +226,5 @@ impl fmt::Display for Accepts {
             Accepts::Destination => f.write_str("stderr or a file name"),
             Accepts::File => f.write_str("a file name"),
         }
-    }
-}
-
-/// The suffixes of sizes and their shifts, the largest first.
-const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
-
-/// A number of bytes, with an optional suffix. `None` if it is no number or does not fit.
-pub(super) fn parse_size(text: &str) -> Option<u64> {
-    let unit = UNITS
-        .iter()
-        .find(|(suffix, _)| text.ends_with([*suffix, suffix.to_ascii_lowercase()]));
-    let (number, shift) = match unit {
-        Some((_, shift)) => (&text[..text.len() - 1], *shift),
-        None => (text, 0),
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-/// A number of bytes, with the largest suffix that needs no fraction.
-pub(super) fn show_size(bytes: u64) -> String {
-    let whole = |shift: &u32| bytes != 0 && bytes.trailing_zeros() >= *shift;
-    match UNITS.iter().find(|(_, shift)| whole(shift)) {
-        Some((suffix, shift)) => format!("{}{suffix}", bytes >> shift),
-        None => bytes.to_string(),
     }
 }

@@ -7,10 +7,10 @@
 
 use strum::{VariantArray, VariantNames};
 
-use super::cost::{BLOCKS_MAX, MESSAGE_MAX};
-use super::settings::CHUNKS_MAX;
+use super::facts::Operation;
+use super::settings::{BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive};
+use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
-use super::{BcastOrder, Merging, Operation, Pacing, Select, Settings, Successive};
 use crate::nodes::Placement;
 use crate::schedule::Rule;
 

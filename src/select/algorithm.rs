@@ -1,0 +1,126 @@
+//! The algorithms by name, each with its parameters.
+
+use strum::{IntoStaticStr, VariantNames};
+
+/// How a call runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+pub enum Algorithm {
+    /// The pipelined algorithms on circulant graphs, of n blocks: a broadcast, a reduction, an
+    /// allgather or a reduce-scatter.
+    Circulant {
+        /// n. The number of units is an upper bound on it.
+        blocks: usize,
+    },
+    /// The algorithms with one block, in steps: an allgather, a reduce-scatter, or both for an
+    /// allreduce.
+    Doubling {
+        /// Bytes of a step.
+        segment: usize,
+    },
+    /// The reduce-scatter, or the allreduce, that keeps the order of the ranks, in steps.
+    Ordered {
+        /// Bytes of a step.
+        segment: usize,
+    },
+    /// The allreduce of the whole operand in each round.
+    Census,
+    /// The all-to-all that combines messages.
+    Combining,
+    /// The gather and the scatter along a tree.
+    Tree,
+    /// The broadcast along the tree of successive broadcasts.
+    Gray,
+    /// The allgather between the groups of an inter-communicator, in steps.
+    Exchange {
+        /// Bytes of a step.
+        segment: usize,
+        /// Whether what each process sends to the other group is cut where blocks are (Kang et al.,
+        /// Algorithm 1), or evenly (Algorithm 2).
+        by_blocks: bool,
+    },
+    /// The same as `Circulant` or, in steps, `Doubling`: between one process of each node, and from
+    /// there within the nodes.
+    Leaders {
+        /// How messages between nodes are cut.
+        cut: Cut,
+    },
+    /// Successive broadcasts, each along a tree of its own.
+    Trees,
+    /// Successive broadcasts from owner to owner, several values in a message.
+    Relay,
+    /// Successive broadcasts one way and the other; those that are left go the faster way.
+    Measured,
+    /// The reduction of growing operands by dissemination.
+    Dissemination {
+        /// Bytes of the largest message.
+        segment: usize,
+    },
+    /// The reduction of growing operands on a circulant graph.
+    Growing {
+        /// Bytes of the largest message.
+        segment: usize,
+    },
+}
+
+/// How messages are cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cut {
+    /// Into so many blocks, that are pipelined.
+    Blocks(usize),
+    /// In one block, in steps of about so many bytes.
+    Segments(usize),
+}
+
+impl Algorithm {
+    /// Its place among the names.
+    pub const fn index(self) -> usize {
+        match self {
+            Algorithm::Circulant { .. } => 0,
+            Algorithm::Doubling { .. } => 1,
+            Algorithm::Ordered { .. } => 2,
+            Algorithm::Census => 3,
+            Algorithm::Combining => 4,
+            Algorithm::Tree => 5,
+            Algorithm::Gray => 6,
+            Algorithm::Exchange { .. } => 7,
+            Algorithm::Leaders { .. } => 8,
+            Algorithm::Trees => 9,
+            Algorithm::Relay => 10,
+            Algorithm::Measured => 11,
+            Algorithm::Dissemination { .. } => 12,
+            Algorithm::Growing { .. } => 13,
+        }
+    }
+
+    /// The name in reports and trace lines.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The bytes of a step that were chosen, for one that goes in steps.
+    pub fn segment(self) -> usize {
+        match self {
+            Algorithm::Doubling { segment }
+            | Algorithm::Ordered { segment }
+            | Algorithm::Exchange { segment, .. }
+            | Algorithm::Leaders {
+                cut: Cut::Segments(segment),
+            }
+            | Algorithm::Dissemination { segment }
+            | Algorithm::Growing { segment } => segment,
+            _ => usize::MAX,
+        }
+    }
+
+    /// The number of blocks that was chosen, for one that has several.
+    pub fn blocks(self) -> usize {
+        match self {
+            Algorithm::Circulant { blocks }
+            | Algorithm::Leaders {
+                cut: Cut::Blocks(blocks),
+            } => blocks,
+            _ => 1,
+        }
+    }
+}
