@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use super::{Outcome, Work};
+use super::outcome::{Outcome, Work};
 use crate::select::{CANDIDATES, Kind, Known, Lesson, Operation};
 
 /// Size classes: by log2 of the bytes.

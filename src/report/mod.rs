@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod by_size;
+mod outcome;
 
 pub use by_size::count_by_size;
+pub use outcome::{Outcome, Work};
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,69 +18,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Map, Value, json};
-use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
+use strum::{EnumCount, VariantArray, VariantNames};
 
-use crate::select::{Algorithm, Known, Operation, Origin, Reason, Settings};
-
-/// Who ran a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// circulant.
-    Circulant,
-    /// The MPI library.
-    Native(Reason),
-}
-
-impl Outcome {
-    const COUNT: usize = 1 + Reason::COUNT;
-
-    fn all() -> impl Iterator<Item = Outcome> {
-        [Outcome::Circulant]
-            .into_iter()
-            .chain(Reason::iter().map(Outcome::Native))
-    }
-
-    fn index(self) -> usize {
-        match self {
-            Outcome::Circulant => 0,
-            Outcome::Native(reason) => 1 + reason as usize,
-        }
-    }
-
-    fn algorithm(self) -> &'static str {
-        match self {
-            Outcome::Circulant => "circulant",
-            Outcome::Native(_) => "native",
-        }
-    }
-}
-
-/// The work of one call, or the sums over many.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Work {
-    /// The bytes of the whole problem, as in [`Facts::bytes`](crate::select::Facts::bytes).
-    pub bytes: u64,
-    /// The time in the call.
-    pub nanoseconds: u64,
-    /// The communication rounds. 0 if the call went native.
-    pub rounds: u64,
-    /// The blocks into which the message was cut. 0 if the call went native.
-    pub blocks: u64,
-    /// How it ran, if it was one call of ours.
-    pub algorithm: Option<Algorithm>,
-}
-
-impl Work {
-    /// The call has run by `algorithm`.
-    pub fn record(&mut self, algorithm: Algorithm, rounds: u64, blocks: u64) {
-        self.algorithm = Some(algorithm);
-        (self.rounds, self.blocks) = (rounds, blocks);
-    }
-
-    fn seconds(&self) -> f64 {
-        self.nanoseconds as f64 / 1e9
-    }
-}
+use crate::select::{Algorithm, Known, Operation, Origin, Settings};
 
 /// The sums over the calls of one operation with one outcome.
 struct Counter {
@@ -490,6 +432,7 @@ fn duration(nanoseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::Reason;
 
     const CALL: Work = Work {
         bytes: 4_000_000,
