@@ -1,11 +1,10 @@
-//! This process in its job: its settings, who it is, and the report at the end.
+//! This process in its job: its settings, who it is, and where its report goes.
 
 use once_cell::sync::OnceCell;
 
-use super::known;
 use crate::message::say;
 use crate::mpi::{self, Communicator};
-use crate::report::{self, Destination, Header};
+use crate::report::Destination;
 use crate::select::Settings;
 
 /// This process.
@@ -17,7 +16,7 @@ pub struct Process {
     /// Size of MPI_COMM_WORLD.
     pub size: usize,
     /// Where its report goes, if it writes one.
-    report: Option<Destination>,
+    pub report: Option<Destination>,
     /// Whether calls are timed, for a report or a trace.
     pub observes: bool,
 }
@@ -70,29 +69,4 @@ pub(super) fn settings() -> &'static Settings {
 /// Remembers the settings that were agreed on by all processes of the job.
 pub(super) fn remember(agreed: &Settings) {
     JOB.get_or_init(|| agreed.clone());
-}
-
-/// What happens when MPI is about to end: the profile and the report.
-pub(super) fn end() {
-    let process = process();
-    let profile = process.settings.profile_save.as_deref();
-    if let Some(file) = profile.filter(|_| process.rank == 0) {
-        known::save(file);
-    }
-    let Some(destination) = &process.report else {
-        return;
-    };
-    let header = Header {
-        mpi: &mpi::native().version,
-        processes: process.size,
-        rank: process.rank,
-        settings: settings(),
-        known: &known::all(),
-    };
-    if let Err(error) = report::write(destination, &header) {
-        let setting = process.settings.report.as_deref().unwrap_or_default();
-        say(&format!(
-            "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
-        ));
-    }
 }

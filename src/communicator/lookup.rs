@@ -12,13 +12,13 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
-use super::{State, job};
+use super::{State, duplicated, job, known};
+use crate::message::say;
 use crate::mpi::{self, Attribute, Communicator};
+use crate::report::{self, Header};
 
 static STATE: Attribute<State> = Attribute::new();
 static END: Attribute<AtEnd> = Attribute::new();
-/// On communicators that MPI_Comm_idup was called on.
-static DUPLICATED: Attribute<Duplicated> = Attribute::new();
 /// Set by the thread that hooks the end of MPI. (Were the attribute set twice, MPI would call the
 /// first one's delete callback, as if it were the end.)
 static HOOKED: AtomicBool = AtomicBool::new(false);
@@ -43,20 +43,43 @@ impl Freed {
     }
 }
 
-struct Duplicated;
-
 /// Dropped when MPI is about to end.
 struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
         if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
-            job::end();
+            write();
             STATE.end();
             mpi::end();
-            DUPLICATED.end();
+            duplicated::end();
             END.end();
         }
+    }
+}
+
+/// Writes the profile and the report, where settings say so.
+fn write() {
+    let process = job::process();
+    let profile = process.settings.profile_save.as_deref();
+    if let Some(file) = profile.filter(|_| process.rank == 0) {
+        known::save(file);
+    }
+    let Some(destination) = &process.report else {
+        return;
+    };
+    let header = Header {
+        mpi: &mpi::native().version,
+        processes: process.size,
+        rank: process.rank,
+        settings: job::settings(),
+        known: &known::all(),
+    };
+    if let Err(error) = report::write(destination, &header) {
+        let setting = process.settings.report.as_deref().unwrap_or_default();
+        say(&format!(
+            "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
+        ));
     }
 }
 
@@ -105,14 +128,8 @@ fn first_state(communicator: Communicator) -> Option<Box<State>> {
 /// Remembers that a duplication of `communicator` that does not block is being started. Local.
 pub fn mark_duplicated(communicator: Communicator) {
     if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && mpi::is_active() {
-        let mark = || Some(Box::new(Duplicated));
-        DUPLICATED.with(Some(communicator), mark, |_| ());
+        duplicated::mark(communicator);
     }
-}
-
-/// Whether such a duplication may be under way. (When it ends is not seen.)
-pub(super) fn is_being_duplicated(communicator: Communicator) -> bool {
-    DUPLICATED.is_on(communicator)
 }
 
 /// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started

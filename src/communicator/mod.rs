@@ -6,7 +6,8 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `job` | this process in its job: its settings, and the report at the end |
+//! | `duplicated` | which communicators are being duplicated |
+//! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
 //! | `learning` | what is measured of its calls, so that the fastest candidate runs them |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
@@ -18,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod duplicated;
 mod job;
 mod known;
 mod learning;

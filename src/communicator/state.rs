@@ -10,7 +10,7 @@ use strum::VariantArray;
 
 use super::learning::Learning;
 use super::service::Service;
-use super::{Stop, job, lookup};
+use super::{Stop, duplicated, job};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::nodes::Nodes;
@@ -338,7 +338,7 @@ impl State {
             Slot::Ready(service) => Ok(service),
             Slot::Refused(reason) => Err(self.refuse(reason)),
             // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
-            Slot::Untried if lookup::is_being_duplicated(self.communicator) => {
+            Slot::Untried if duplicated::may_be_under_way(self.communicator) => {
                 Err(self.refuse(Reason::NoCommunicator))
             }
             Slot::Untried => match self.make_private()? {

@@ -1,0 +1,25 @@
+//! Which communicators are being duplicated by a call that does not block: making another one
+//! meanwhile is not safe with Open MPI 4.1.
+
+use crate::mpi::{Attribute, Communicator};
+
+/// On communicators that MPI_Comm_idup was called on.
+static DUPLICATED: Attribute<Duplicated> = Attribute::new();
+
+struct Duplicated;
+
+/// Remembers that a duplication of `communicator` is being started. Local.
+pub(super) fn mark(communicator: Communicator) {
+    let mark = || Some(Box::new(Duplicated));
+    DUPLICATED.with(Some(communicator), mark, |_| ());
+}
+
+/// Whether a duplication may be under way. (When it ends is not seen.)
+pub(super) fn may_be_under_way(communicator: Communicator) -> bool {
+    DUPLICATED.is_on(communicator)
+}
+
+/// MPI is about to end.
+pub(super) fn end() {
+    DUPLICATED.end();
+}
