@@ -37,7 +37,10 @@
 
 #![forbid(unsafe_code)]
 
+mod pacing;
 mod scratch;
+
+pub use pacing::{Pacing, Synchronous};
 
 use scratch::{Accumulators, Layout};
 
@@ -45,42 +48,7 @@ use crate::plan::{
     Action, AnyPlan, Arrival, Block, Fold, Incoming, Operand, Outgoing, Plan, Round, Shape, Source,
 };
 use crate::stage::{Stage, Stages, View};
-use crate::transport::{Place, Progress, SLOTS, SendMode, Transport};
-
-/// How far rounds may overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pacing {
-    /// Receives posted ahead, at least 1.
-    pub window: usize,
-    /// Sends outstanding, at least 1.
-    pub sends: usize,
-    /// Which of them are synchronous-mode.
-    pub synchronous: Synchronous,
-}
-
-impl Pacing {
-    /// That of a plan of this shape: rounds that are run at once count as one, as far as a transport
-    /// has slots.
-    fn of(self, shape: &Shape) -> Pacing {
-        let slots = |rounds: usize| (rounds * shape.at_once).min(SLOTS);
-        Pacing {
-            window: slots(self.window),
-            sends: slots(self.sends),
-            ..self
-        }
-    }
-}
-
-/// Which sends are synchronous-mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synchronous {
-    /// Those of a process that received nothing in the round before.
-    Unpaced,
-    /// All.
-    All,
-    /// None.
-    None,
-}
+use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// Memory that is to be copied or combined into other memory.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@
 //! lie one after the other, each in as much memory as it takes. All other messages stay for a
 //! round, in a ring as long as the window.
 
-use super::Pacing;
+use super::pacing::Pacing;
 use crate::plan::{Block, Plan, ScratchUse, Shape};
 use crate::stage::Stage;
 

@@ -80,7 +80,7 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 
 /// Whether [`choose`] may take a call of which the nodes are not known yet, as long as it is not
 /// forced: it does on no number of nodes if it does not on as many as there are processes, nor on
-/// the fewest on which leaders gain ([`FEW_NODES`](cost::FEW_NODES) and one) beside the most that
+/// the fewest on which leaders gain (`cost::FEW_NODES` and one) beside the most that
 /// the MPI library is charged for.
 ///
 /// # Errors
