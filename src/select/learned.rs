@@ -11,8 +11,9 @@
 //!             else the fastest so far
 //! each time:  the first of a candidate opens connections, and does not count
 //!             a candidate that is four times slower is out; so is one all of whose samples, two at
-//!             least, are slower than all of the fastest's
-//! settled:    all that are left have enough samples. The MPI library wins ties
+//!             least and five if it is close, are slower than all of the fastest's
+//! settled:    all that are left have enough samples, the MPI library and the fastest of ours more if
+//!             they are close. The MPI library wins ties
 //! ```
 //!
 //! The budget: what trials take more than the MPI library, the taking of times included, is at most
@@ -27,6 +28,11 @@ use super::facts::phases;
 const SAMPLES: usize = 3;
 /// The same, to tune.
 const SAMPLES_TO_TUNE: usize = 5;
+/// The same of the MPI library and of the fastest of ours, where these are close to each other: a
+/// few samples that vary do not tell them apart.
+const SAMPLES_IF_CLOSE: usize = 11;
+/// Times are close that differ by less than this part.
+const CLOSE: f64 = 0.2;
 /// What trials may take more than the MPI library, in parts of what that would have taken.
 pub(super) const BUDGET: f64 = 0.03;
 /// The same, in calls of the MPI library, from the first call on.
@@ -126,6 +132,17 @@ impl Candidate {
         let mut samples = self.samples.clone();
         samples.sort_by(f64::total_cmp);
         samples.get(samples.len() / 2).copied().unwrap_or(f64::MAX)
+    }
+
+    /// The standard error of the median, from the median distance to it, which single times that are
+    /// far off do not change.
+    fn error(&self) -> f64 {
+        let median = self.median();
+        let mut distances: Vec<f64> = self.samples.iter().map(|x| (x - median).abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        let distance = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+        // Of normally distributed times: the deviation, and what the median varies by.
+        1.483 * 1.253 * distance / (self.samples.len().max(1) as f64).sqrt()
     }
 
     fn fastest(&self) -> f64 {
@@ -274,7 +291,12 @@ impl Learned {
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(index, candidate)| !candidate.is_out && self.is_compared(*index));
         let samples = if self.tunes { SAMPLES_TO_TUNE } else { SAMPLES };
-        let wanting = left.filter(|(_, candidate)| candidate.samples.len() < samples);
+        let close = self.close(samples);
+        let wanted = |index| match close.contains(&Some(index)) {
+            true => SAMPLES_IF_CLOSE,
+            false => samples,
+        };
+        let wanting = left.filter(|(index, candidate)| candidate.samples.len() < wanted(*index));
         let order = |(index, candidate): &(usize, &Candidate)| {
             let seconds = if *index == NATIVE {
                 0.0
@@ -288,6 +310,26 @@ impl Learned {
             fewest.cmp(&few).then(soonest.total_cmp(&soon))
         });
         first.map(|(index, _)| index)
+    }
+
+    /// The MPI library and the fastest of ours, if these have so many samples and are close to each
+    /// other.
+    fn close(&self, samples: usize) -> [Option<usize>; 2] {
+        let taking_part = |index: &usize| {
+            let candidate = &self.candidates[*index];
+            !candidate.is_out && candidate.samples.len() >= samples && self.is_compared(*index)
+        };
+        let median = |index: usize| self.candidates[index].median();
+        let ours = (NATIVE + 1..self.candidates.len()).filter(taking_part);
+        let fastest = ours.min_by(|&a, &b| median(a).total_cmp(&median(b)));
+        let pair = Some(NATIVE).filter(taking_part).zip(fastest);
+        let are_close = |&(native, ours): &(usize, usize)| {
+            (median(native) - median(ours)).abs() < CLOSE * median(native)
+        };
+        match pair.filter(are_close) {
+            Some((native, ours)) => [Some(native), Some(ours)],
+            None => [None; 2],
+        }
     }
 
     /// Whether a candidate takes part: all do, until there is a choice; then it and its rival.
@@ -333,7 +375,7 @@ impl Learned {
         })
     }
 
-    /// The fastest so far; the MPI library, if it is about as fast.
+    /// The fastest so far; the MPI library, if it is about as fast, as far as the times tell.
     fn leading(&self) -> usize {
         if let Some(choice) = self.choice {
             return choice.candidate;
@@ -341,12 +383,13 @@ impl Learned {
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(_, candidate)| !candidate.is_out && !candidate.samples.is_empty());
         let fastest = left.min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+        let native = &self.candidates[NATIVE];
+        let is_surely_faster = |ours: &Candidate| {
+            let error = native.error().hypot(ours.error());
+            native.samples.is_empty() || ours.median() < (1.0 - TIE) * native.median() - error
+        };
         match fastest {
-            Some((index, fastest))
-                if fastest.median() < (1.0 - TIE) * self.candidates[NATIVE].median() =>
-            {
-                index
-            }
+            Some((index, fastest)) if index == NATIVE || is_surely_faster(fastest) => index,
             _ => NATIVE,
         }
     }
@@ -360,7 +403,12 @@ impl Learned {
         for candidate in &mut self.candidates {
             let samples = candidate.samples.len();
             let is_hopeless = samples >= 1 && candidate.median() > HOPELESS * median;
-            let is_slower = samples >= 2 && candidate.fastest() > slowest.max((1.0 + TIE) * median);
+            let enough = match candidate.median() < (1.0 + CLOSE) * median {
+                true => 5,
+                false => 2,
+            };
+            let is_slower =
+                samples >= enough && candidate.fastest() > slowest.max((1.0 + TIE) * median);
             candidate.is_out |= is_hopeless || is_slower;
         }
     }
@@ -600,6 +648,27 @@ mod tests {
             assert!(matches!(learned.turn(|| 0.0), Turn::Try(_)));
             assert_eq!(learned.settled_calls(), 0);
         }
+    }
+
+    /// One that is a little slower than the MPI library is seldom taken, although single times vary
+    /// by much more than that.
+    #[test]
+    fn noise_seldom_hides_who_is_faster() {
+        let wrong = (0..1000).filter(|&seed| {
+            let mut machine = Machine {
+                predicted: vec![1.0, 0.8],
+                times: vec![1.0, 1.06],
+                overhead: 0.0,
+                noise: 0.3,
+                outliers: u64::MAX,
+                seed,
+            };
+            let mut learned = Learned::new(&machine.predicted);
+            machine.run(&mut learned, 2000);
+            learned.choice() == Some(1)
+        });
+        let wrong = wrong.count();
+        assert!(wrong < 20, "{wrong}");
     }
 
     /// Late processes and noise do not flip a choice between two that take as long.
