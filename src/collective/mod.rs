@@ -19,7 +19,6 @@ mod reduce_scatter;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 pub use allgather::Allgather;
 pub use allreduce::Allreduce;
@@ -32,7 +31,7 @@ pub use reduce_scatter::ReduceScatter;
 use crate::communicator::{State, Stop, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    Alias, Array, Arrays, Communicator, Counts, Operands, Operator, PassedByRank, SUCCESS,
+    Alias, Array, Arrays, Communicator, Counts, Moment, Operands, Operator, PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
 use crate::select::{Facts, Operation, Order, Reason};
@@ -68,7 +67,7 @@ fn run_with(
     attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
     let observes = state.observes();
-    let start = observes.then(Instant::now);
+    let start = observes.then(Moment::now);
     let mut work = Work::default();
     let attempted = if SWITCHED_OFF.load(Ordering::Relaxed) {
         Err(Stop::Native(Reason::SwitchedOff))
@@ -95,7 +94,7 @@ fn run_with(
         state.end(outcome);
     }
     if let Some(start) = start {
-        work.nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        work.nanoseconds = start.elapsed();
     }
     if observes || outcome == Outcome::Circulant {
         report::count(operation, outcome, &work);

@@ -17,15 +17,13 @@
 //! a lesson from a profile; else the cost model chooses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::network::nanoseconds;
 use super::service::Service;
 use super::{State, Stop, known, network, process};
-use crate::mpi::Error;
+use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Operation, Prospect,
@@ -65,7 +63,7 @@ struct Settled {
 struct Before {
     prospect: Prospect,
     /// The call in progress.
-    call: Option<(Facts, Instant)>,
+    call: Option<(Facts, Moment)>,
     /// Nanoseconds that the latest call took this process.
     taken: u64,
 }
@@ -92,16 +90,15 @@ struct Clock {
 struct Trial {
     kind: Kind,
     candidate: usize,
-    start: Instant,
+    start: Moment,
 }
 
 impl Learning {
-    /// None, if nothing is to be learned. (Under SMPI the time of a clock is not that of the
-    /// program.)
+    /// None, if nothing is to be learned.
     pub(super) fn new(settings: &Settings, is_other: bool) -> Option<Learning> {
         let has_profile = settings.has_profile();
         let is_wanted = settings.select != Select::Model || has_profile;
-        let learns = is_wanted && !is_other && !cfg!(smpi);
+        let learns = is_wanted && !is_other;
         if learns && has_profile && process().rank == 0 {
             known::profile();
         }
@@ -267,7 +264,7 @@ impl Learning {
         }
         let is_worth_it = next == Step::Measure;
         if !is_worth_it {
-            self.before.lock().call = Some((*facts, Instant::now()));
+            self.before.lock().call = Some((*facts, Moment::now()));
         }
         Ok(is_worth_it)
     }
@@ -276,7 +273,7 @@ impl Learning {
     fn end_before(&self) {
         let mut before = self.before.lock();
         if let Some((facts, start)) = before.call.take() {
-            before.taken = nanoseconds(start);
+            before.taken = start.elapsed();
             before.prospect.made(&facts);
         }
     }
@@ -315,7 +312,7 @@ impl Learning {
         *self.trial.lock() = Some(Trial {
             kind,
             candidate,
-            start: Instant::now(),
+            start: Moment::now(),
         });
         Ok(())
     }
@@ -332,7 +329,7 @@ impl Learning {
         let Some(trial) = self.trial.lock().take() else {
             return;
         };
-        let taken = nanoseconds(trial.start);
+        let taken = trial.start.elapsed();
         let was_run = match outcome {
             Outcome::Circulant => trial.candidate != NATIVE,
             Outcome::Native(reason) => reason == Reason::Trial,
@@ -376,12 +373,12 @@ impl Ground {
     /// Collective. The process that was the last to leave the call waits for nobody when times are
     /// told, so the least time of that is what it takes.
     fn tell(&self, service: &Service, taken: u64) -> Result<(f64, f64), Error> {
-        let start = Instant::now();
+        let start = Moment::now();
         let mut clock = *self.clock.lock();
         let all = service
             .communicator()
             .gather_words([taken, clock.telling])?;
-        clock.telling = nanoseconds(start);
+        clock.telling = start.elapsed();
         let seconds = |nanoseconds: Option<u64>| nanoseconds.unwrap_or(0) as f64 * 1e-9;
         let longest = seconds(all.iter().map(|[taken, _]| *taken).max());
         let telling = seconds(all.iter().map(|[_, telling]| *telling).min());

@@ -5,10 +5,8 @@
 //! shared with others that send: where all processes of a node sent, a short message took up to ten
 //! times as long on processors that are shared, which is not what a pipeline between leaders sees.
 
-use std::time::Instant;
-
 use super::Service;
-use crate::mpi::Error;
+use crate::mpi::{Error, Moment};
 use crate::nodes::Nodes;
 use crate::select::{LARGE, Network, SMALL};
 
@@ -66,9 +64,9 @@ fn median_of(
     communicator.exchange(&sent, to, &mut received, from)?;
     let mut times = Vec::with_capacity(repetitions);
     for _ in 0..repetitions {
-        let start = Instant::now();
+        let start = Moment::now();
         communicator.exchange(&sent, to, &mut received, from)?;
-        times.push(nanoseconds(start));
+        times.push(start.elapsed());
     }
     Ok(median(times))
 }
@@ -77,8 +75,4 @@ fn median_of(
 fn median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
-}
-
-pub(super) fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

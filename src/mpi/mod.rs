@@ -13,11 +13,13 @@
 //! | `datatype` | a datatype: sizes and layout |
 //! | `operator` | an operator: what it may be applied to |
 //! | `alias` | input that aliases its result |
+//! | `clock` | the program's clock |
 //! | `device` | which buffers are in the memory of a device |
 
 mod alias;
 mod arguments;
 mod attribute;
+mod clock;
 mod communicator;
 mod datatype;
 pub mod device;
@@ -33,6 +35,7 @@ use std::ffi::c_int;
 pub use alias::Alias;
 pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
 pub use attribute::Attribute;
+pub use clock::Moment;
 pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
 pub use library::{
