@@ -100,15 +100,7 @@ impl Broadcast {
 
 impl Plan for Broadcast {
     fn shape(&self) -> Shape {
-        Shape {
-            processes: self.skips.processes(),
-            messages: 1,
-            blocks: self.phases.blocks(),
-            rounds: self.phases.rounds(),
-            at_once: 1,
-            span: self.phases.span(),
-            scratch: ScratchUse::Packing,
-        }
+        self.phases.shape(self.skips.processes(), 1)
     }
 
     fn fill(&self, index: usize, round: &mut Round) {
@@ -163,6 +155,19 @@ impl Phases {
 
     pub(super) fn blocks(&self) -> usize {
         self.blocks
+    }
+
+    /// That of a plan with so many messages.
+    pub(super) fn shape(&self, processes: usize, messages: usize) -> Shape {
+        Shape {
+            processes,
+            messages,
+            blocks: self.blocks,
+            rounds: self.rounds(),
+            at_once: 1,
+            span: self.span(),
+            scratch: ScratchUse::Packing,
+        }
     }
 
     /// n - 1 + q, or none at all where there is nobody to talk to.

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use super::broadcast::Phases;
-use super::{Arrival, Block, Plan, Round, ScratchUse, Shape, Source, minus, plus};
+use super::{Arrival, Block, Plan, Round, Shape, Source, minus, plus};
 use crate::schedule::{Skips, Table};
 
 /// Algorithm 7 for process `rank`.
@@ -80,15 +80,8 @@ impl PipelinedAllgather {
 
 impl Plan for PipelinedAllgather {
     fn shape(&self) -> Shape {
-        Shape {
-            processes: self.skips.processes(),
-            messages: self.skips.processes(),
-            blocks: self.phases.blocks(),
-            rounds: self.phases.rounds(),
-            at_once: 1,
-            span: self.phases.span(),
-            scratch: ScratchUse::Packing,
-        }
+        let p = self.skips.processes();
+        self.phases.shape(p, p)
     }
 
     fn fill(&self, index: usize, round: &mut Round) {
