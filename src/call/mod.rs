@@ -18,7 +18,7 @@ mod movement;
 
 pub use between_groups::{AllgatherBetween, BroadcastBetween};
 pub use combination::{Combination, Target};
-pub use movement::{AllToAll, Allgather, Broadcast, Passage};
+pub use movement::{AllToAll, Allgather, Broadcast, GatherScatter};
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub enum Problem {
     /// A message of each process to each.
     AllToAll(AllToAll),
     /// A message of each process to the root, or back.
-    Passage(Passage),
+    GatherScatter(GatherScatter),
     /// Elements of all processes, combined.
     Combination(Combination),
     /// One message to the other group.
@@ -110,7 +110,9 @@ impl Problem {
             Problem::AllToAll(problem) => {
                 [Some(problem.send.first()), Some(problem.receive.first())]
             }
-            Problem::Passage(problem) => [problem.whole.map(|whole| whole.first()), problem.part],
+            Problem::GatherScatter(problem) => {
+                [problem.whole.map(|whole| whole.first()), problem.part]
+            }
             Problem::Combination(problem) => [Some(problem.input), Some(problem.result)],
             Problem::BroadcastBetween(problem) => [problem.task.ok().map(|(data, _)| data), None],
             Problem::AllgatherBetween(problem) => {
@@ -137,7 +139,7 @@ impl Problem {
             Problem::Broadcast(problem) => problem.run(algorithm, service),
             Problem::Allgather(problem) => problem.run(algorithm, service),
             Problem::AllToAll(problem) => problem.run(service),
-            Problem::Passage(problem) => problem.run(service),
+            Problem::GatherScatter(problem) => problem.run(service),
             Problem::Combination(problem) => problem.run(algorithm, service),
             Problem::BroadcastBetween(problem) => problem.run(state, service, work),
             Problem::AllgatherBetween(problem) => problem.run(algorithm, state, service, work),

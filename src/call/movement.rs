@@ -242,7 +242,7 @@ impl AllToAll {
 }
 
 /// As many elements of each process to the root, or back.
-pub struct Passage {
+pub struct GatherScatter {
     /// The root.
     pub root: usize,
     /// Whether it is to the root.
@@ -255,7 +255,7 @@ pub struct Passage {
     pub length: usize,
 }
 
-impl Passage {
+impl GatherScatter {
     pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let (root, length) = (self.root, self.length);

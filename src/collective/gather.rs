@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 
 use super::{count, is_moved_in_place, product, somewhere, somewhere_by_rank, valid};
-use crate::call::{Collective, Passage, Problem};
+use crate::call::{Collective, GatherScatter, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Passed, PassedByRank};
 use crate::report::Work;
@@ -55,7 +55,7 @@ impl Collective for Gather {
             (Some(whole), Some(part)) => is_moved_in_place(&part, &whole.of(root))?,
             _ => in_place,
         };
-        Ok(Problem::Passage(Passage {
+        Ok(Problem::GatherScatter(GatherScatter {
             root,
             gathers: self.operation == Operation::Gather,
             whole,
