@@ -62,8 +62,8 @@ struct Settled {
 #[derive(Default)]
 struct Before {
     prospect: Prospect,
-    /// The call in progress.
-    call: Option<(Facts, Moment)>,
+    /// The call in progress, and when it began: after its choice, which may be collective.
+    call: Option<(Facts, Option<Moment>)>,
     /// Nanoseconds that the latest call took this process.
     taken: u64,
 }
@@ -264,16 +264,28 @@ impl Learning {
         }
         let is_worth_it = next == Step::Measure;
         if !is_worth_it {
-            self.before.lock().call = Some((*facts, Moment::now()));
+            self.before.lock().call = Some((*facts, None));
         }
         Ok(is_worth_it)
     }
 
+    /// A call was chosen, by the cost model where nothing is measured, and begins.
+    pub(super) fn start(&self) {
+        if self.ground.get().is_none() {
+            let now = Moment::now();
+            if let Some((_, start)) = &mut self.before.lock().call {
+                *start = Some(now);
+            }
+        }
+    }
+
     /// The end of a call before anything is measured.
     fn end_before(&self) {
-        let mut before = self.before.lock();
-        if let Some((facts, start)) = before.call.take() {
-            before.taken = start.elapsed();
+        let call = self.before.lock().call.take();
+        if let Some((facts, Some(start))) = call {
+            let taken = start.elapsed();
+            let mut before = self.before.lock();
+            before.taken = taken;
             before.prospect.made(&facts);
         }
     }
@@ -281,7 +293,7 @@ impl Learning {
     /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
     fn turn(&self, kind: Kind, facts: &Facts, state: &State, ground: &Ground) -> Option<Turn> {
         let mut lessons = ground.lessons.iter();
-        let lesson = lessons.find(|lesson| lesson.kind == kind);
+        let lesson = lessons.find(|lesson| lesson.kind == kind && lesson.is_measured);
         if !kind.is_learned(state.settings()) && !state.settings().select.observes() {
             return lesson.map(|lesson| Turn::Use(lesson.candidate));
         }

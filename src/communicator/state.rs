@@ -203,7 +203,11 @@ impl State {
                 return choice.map_err(Stop::Native);
             }
         }
-        self.choose_by_model(facts)
+        let choice = self.choose_by_model(facts);
+        if let Some(learning) = &self.learning {
+            learning.start();
+        }
+        choice
     }
 
     /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
