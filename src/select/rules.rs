@@ -15,7 +15,7 @@ use std::fmt;
 
 use strum::{FromRepr, VariantArray, VariantNames};
 
-use super::algorithm::Algorithm;
+use super::algorithm::{Algorithm, Cut};
 use super::facts::{Facts, Operation, Unknown};
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX, parse_size, show_size};
 
@@ -119,8 +119,7 @@ impl CallRule {
         let has_bytes = facts.bytes >= from && facts.bytes < below;
         (!self.names_bytes() || is_open(Unknown::Sizes) || has_bytes)
             && is_within(self.processes, facts.processes, is_open(Unknown::Processes))
-            && (!self.asks_for_nodes()
-                || is_within(self.per_node, per_node, is_open(Unknown::Nodes)))
+            && (self.per_node == ANY || is_within(self.per_node, per_node, is_open(Unknown::Nodes)))
     }
 
     /// Whether it holds for a call that it covers, whatever its unknown facts are.
@@ -140,9 +139,11 @@ impl CallRule {
         self.bytes != [0, 0]
     }
 
-    /// Whether it depends on the nodes.
+    /// Whether it depends on the nodes: on how many processes they have, or on whether there are
+    /// leaders.
     pub fn asks_for_nodes(&self) -> bool {
-        self.per_node != ANY
+        let cut = Cut::Blocks(1);
+        self.per_node != ANY || self.algorithm == Some(Algorithm::Leaders { cut }.index())
     }
 
     /// The number of blocks, the size of a block and the size of a step, as far as it says them.
