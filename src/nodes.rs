@@ -52,7 +52,8 @@ impl Nodes {
         }
     }
 
-    /// Nodes of `size >= 1` ranks. One of them may have fewer; if they are shuffled, every other one.
+    /// Nodes of `size >= 1` ranks. One of them may have fewer; if they are shuffled, every other
+    /// one.
     pub fn of_size(processes: usize, size: usize, placement: Placement) -> Nodes {
         let count = processes.div_ceil(size).max(1);
         let places = shuffled(processes);

@@ -156,8 +156,8 @@ struct Running<M> {
 }
 
 impl<M: Memory> Running<M> {
-    /// Prepares a call of `stages` in `memory`, whose allocation is on this lease. Calls in progress
-    /// at once are different chunks.
+    /// Prepares a call of `stages` in `memory`, whose allocation is on this lease. Calls in
+    /// progress at once are different chunks.
     fn prepare(
         service: &mut Service,
         stages: Stages,

@@ -56,8 +56,8 @@ fn find(processes: usize, nodes: usize) -> Option<Known> {
         .cloned()
 }
 
-/// What the profile says: nothing, if there is none. It is read once. Rank 0 says what is wrong with
-/// it.
+/// What the profile says: nothing, if there is none. It is read once. Rank 0 says what is wrong
+/// with it.
 pub(super) fn profile() -> &'static [Known] {
     PROFILE.get_or_init(|| {
         let file = job::process().settings.profile.as_deref();

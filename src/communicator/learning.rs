@@ -1,17 +1,17 @@
 //! What is measured of a communicator's calls, so that the fastest candidate runs them.
 //!
-//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here its time is taken, and
-//! made the same on all processes. A trial begins when all processes have come to the call, so that
-//! late ones do not count, and ends when the last has left it. So durations are compared and never
-//! clocks: the longest of all processes counts.
+//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here its time is taken,
+//! and made the same on all processes. A trial begins when all processes have come to the call, so
+//! that late ones do not count, and ends when the last has left it. So durations are compared and
+//! never clocks: the longest of all processes counts.
 //!
 //! The processes agree by themselves. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know is in no decision but by the times.
 //!
 //! At the first call the processes take over what rank 0 reads in a profile. Before the first trial
 //! they take over what it has [learned](super::known) on other communicators, or
-//! [measure](super::network) their network. That waits until it costs little beside the calls so far
-//! ([`Prospect`]). Until then the cost model chooses.
+//! [measure](super::network) their network. That waits until it costs little beside the calls so
+//! far ([`Prospect`]). Until then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
 //! a lesson from a profile; else the cost model chooses.
@@ -52,8 +52,9 @@ pub(super) struct Learning {
 struct Settled {
     facts: Facts,
     choice: Result<Algorithm, Reason>,
-    /// Its place among the kinds, which were not asked about so many calls since, of so many at most.
+    /// Its place among the kinds.
     kind: usize,
+    /// Calls that were left to the choice without asking that kind, and how many may be.
     calls: u64,
     most: u64,
 }
@@ -245,8 +246,8 @@ impl Learning {
         })
     }
 
-    /// Whether the calls so far are worth a measurement. Collective at the calls where they are worth
-    /// a survey.
+    /// Whether the calls so far are worth a measurement. Collective at the calls where they are
+    /// worth a survey.
     fn is_worth_finding(&self, state: &State, facts: &Facts) -> Result<bool, Stop> {
         if state.settings().select == Select::Tune {
             return Ok(true);

@@ -46,8 +46,8 @@ fn ends(nodes: &Nodes) -> Vec<usize> {
     }
 }
 
-/// Nanoseconds that a message of so many bytes takes from one of the ends, sent so often. The median
-/// counts: a port may let some bytes pass faster after a pause.
+/// Nanoseconds that a message of so many bytes takes from one of the ends, sent so often. The
+/// median counts: a port may let some bytes pass faster after a pause.
 fn median_of(
     service: &Service,
     ends: &[usize],

@@ -20,8 +20,8 @@ pub struct Service {
     pub private: Private,
     /// How many nodes its processes are on; of an inter-communicator only.
     pub nodes: usize,
-    /// Calls that it has served, this one included. Who went native alone, because of its arguments,
-    /// counts as the others do when the program repeats the call there.
+    /// Calls that it has served, this one included. Who went native alone, because of its
+    /// arguments, counts as the others do when the program repeats the call there.
     calls: usize,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,

@@ -287,8 +287,8 @@ impl Engine {
         Ok(Progress::Ready)
     }
 
-    /// Makes the blocks that leave in round `index` one contiguous message; says where it is and how
-    /// long. None if there is nothing to send.
+    /// Makes the blocks that leave in round `index` one contiguous message; says where it is and
+    /// how long. None if there is nothing to send.
     fn gather<T: Transport>(
         &self,
         index: usize,

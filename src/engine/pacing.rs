@@ -15,8 +15,8 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// That of a plan of this shape: rounds that are run at once count as one, as far as a transport
-    /// has slots.
+    /// That of a plan of this shape: rounds that are run at once count as one, as far as a
+    /// transport has slots.
     pub(super) fn of(self, shape: &Shape) -> Pacing {
         let slots = |rounds: usize| (rounds * shape.at_once).min(SLOTS);
         Pacing {

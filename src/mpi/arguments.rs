@@ -152,8 +152,8 @@ impl Arrays {
     }
 }
 
-/// Elements to be combined, what combines them, and where the result goes: the elements for one part
-/// after those for the one before.
+/// Elements to be combined, what combines them, and where the result goes: the elements for one
+/// part after those for the one before.
 pub struct Operands {
     send: Buffer,
     receive: Buffer,

@@ -331,9 +331,9 @@ impl<T: Send + Sync> Attribute<T> {
         }
     }
 
-    /// The end of MPI: drops the value of MPI_COMM_WORLD, whose delete callbacks Open MPI 5 does not
-    /// run, and gives the keyval up. MPI_Finalize, which alone leads here, must not be called while
-    /// a call on MPI_COMM_WORLD is in progress, so nobody uses the value.
+    /// The end of MPI: drops the value of MPI_COMM_WORLD, whose delete callbacks Open MPI 5 does
+    /// not run, and gives the keyval up. MPI_Finalize, which alone leads here, must not be called
+    /// while a call on MPI_COMM_WORLD is in progress, so nobody uses the value.
     pub fn end(&self) {
         let world = Communicator::world();
         let is_set = self.ask(world).is_some();

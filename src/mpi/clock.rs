@@ -12,8 +12,8 @@ impl Moment {
     pub fn now() -> Moment {
         #[cfg(not(smpi))]
         return Moment(Instant::now());
-        // SAFETY: it may be called at any time, and takes nothing. It is linked, since SMPI programs
-        // are linked with the library.
+        // SAFETY: it may be called at any time, and takes nothing. It is linked, since SMPI
+        // programs are linked with the library.
         #[cfg(smpi)]
         return Moment(unsafe { super::sys::PMPI_Wtime() });
     }

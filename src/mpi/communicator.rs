@@ -36,9 +36,9 @@ unsafe impl Sync for Communicator {}
 
 impl Communicator {
     /// # Safety
-    /// `handle` may be passed to MPI as a communicator while this value, or a copy, is used for more
-    /// than to compare it: the program passed it as one, or MPI gave it. (An MPI whose handles are
-    /// pointers follows it.)
+    /// `handle` may be passed to MPI as a communicator while this value, or a copy, is used for
+    /// more than to compare it: the program passed it as one, or MPI gave it. (An MPI whose handles
+    /// are pointers follows it.)
     pub unsafe fn new(handle: MPI_Comm) -> Communicator {
         Communicator(handle)
     }
@@ -195,8 +195,8 @@ impl Communicator {
     pub fn gather_words<const N: usize>(self, own: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
         let mut words = vec![[0; N]; self.peers()?];
         let (byte, bytes) = (native().constants.byte, size_of::<[u64; N]>() as c_int);
-        // SAFETY: the own words are read, and as many of each peer are written to `words`, which has
-        // room for those of all.
+        // SAFETY: the own words are read, and as many of each peer are written to `words`, which
+        // has room for those of all.
         check(unsafe {
             (native().functions.PMPI_Allgather)(
                 (&raw const own).cast(),
@@ -215,8 +215,8 @@ impl Communicator {
     /// own ones are `from`. Collective.
     ///
     /// # Errors
-    /// MPI's; or if there is not a count for each process, there is no room at `to` for all elements,
-    /// or they are of another datatype than `from`.
+    /// MPI's; or if there is not a count for each process, there is no room at `to` for all
+    /// elements, or they are of another datatype than `from`.
     pub fn gather_elements(self, from: &Array, to: &Array, counts: &[usize]) -> Result<(), Error> {
         let all = counts.iter().copied().fold(0, usize::saturating_add);
         let fit = counts.len() == self.peers()? && all <= to.count();
@@ -232,7 +232,8 @@ impl Communicator {
         let starts: Vec<c_int> = starts.collect();
         let ((from, own, datatype), (to, ..)) = (from.typed(), to.typed());
         // SAFETY: `own` elements are at `from`. There is a length and a start for each process, and
-        // room at `to`, for elements of this datatype, from each start on for as many as its length.
+        // room at `to`, for elements of this datatype, from each start on for as many as its
+        // length.
         check(unsafe {
             (native().functions.PMPI_Allgatherv)(
                 from.as_ptr(),

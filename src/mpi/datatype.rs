@@ -139,9 +139,9 @@ impl Datatype {
     /// on all processes, wherever the signature is; the rest is this process's own affair.
     ///
     /// # Safety
-    /// `handle` may be passed to MPI as a datatype while this value, or a copy, is used for more than
-    /// to compare it: the program passed it as one to the call in progress, or MPI gave it. (An MPI
-    /// whose handles are pointers follows it.)
+    /// `handle` may be passed to MPI as a datatype while this value, or a copy, is used for more
+    /// than to compare it: the program passed it as one to the call in progress, or MPI gave it.
+    /// (An MPI whose handles are pointers follows it.)
     pub unsafe fn of(handle: MPI_Datatype) -> Option<Datatype> {
         match Datatype::predefined(handle) {
             Some(datatype) => Some(*datatype),

@@ -456,8 +456,8 @@ impl Symbols {
 
     /// The symbol of this name.
     pub fn find(self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave and
-        // that is never closed: nothing else makes a value of this type.
+        // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave
+        // and that is never closed: nothing else makes a value of this type.
         let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         (!address.is_null()).then_some(address)
     }

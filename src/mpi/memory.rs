@@ -8,8 +8,8 @@
 //!
 //! Both are copied freely, like addresses. So unsafe code that makes one also answers for where its
 //! copies go. Those of the program's memory go anywhere in the call that the memory was passed to.
-//! Those of circulant's own memory stay in private fields of a value that keeps the memory, and only
-//! its bytes come out.
+//! Those of circulant's own memory stay in private fields of a value that keeps the memory, and
+//! only its bytes come out.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
@@ -74,8 +74,8 @@ pub struct Region {
 
 impl Region {
     /// # Safety
-    /// The `length` bytes from `start` on may be read and written as long as the region, or a part or
-    /// a copy of it, is used.
+    /// The `length` bytes from `start` on may be read and written as long as the region, or a part
+    /// or a copy of it, is used.
     pub unsafe fn new(start: Buffer, length: usize) -> Region {
         Region { start, length }
     }
@@ -320,7 +320,8 @@ impl Array {
         }
         from.in_steps(|elements, range| {
             packed.resize(packed.len().max(range.len()), 0);
-            // SAFETY: the first bytes of `packed`, which is not resized before the end of the closure.
+            // SAFETY: the first bytes of `packed`, which is not resized before the end of the
+            // closure.
             let middle = unsafe { Region::new(Buffer(packed.as_mut_ptr()), range.len()) };
             elements.pack(middle, communicator)?;
             let first = range.start / self.datatype.size().max(1);
@@ -417,9 +418,9 @@ fn send_to_self(
     communicator: Communicator,
 ) -> Result<(), Error> {
     let rank = super::int(communicator.rank()?);
-    // SAFETY: one is elements of the program's, the other as many bytes as their data, so MPI touches
-    // nothing else. They do not overlap, unless both are the program's and it passed memory that
-    // overlaps: then what arrives is wrong, as it is without circulant.
+    // SAFETY: one is elements of the program's, the other as many bytes as their data, so MPI
+    // touches nothing else. They do not overlap, unless both are the program's and it passed memory
+    // that overlaps: then what arrives is wrong, as it is without circulant.
     super::check(unsafe {
         (native().functions.PMPI_Sendrecv)(
             from.0.as_ptr(),

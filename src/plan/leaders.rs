@@ -3,8 +3,8 @@
 //! to the processes of its node while the next rounds are run.
 //!
 //! The paper on broadcast schedules (Träff, *Optimal Broadcast Schedules in Logarithmic Time*)
-//! names circulant graphs on nodes with several processes as future work. For a node of k processes,
-//! q' = ceil(log2 k), and for B rounds across:
+//! names circulant graphs on nodes with several processes as future work. For a node of k
+//! processes, q' = ceil(log2 k), and for B rounds across:
 //!
 //! ```text
 //! step t = 0, ..., B - 1 + q', at once:

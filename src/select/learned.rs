@@ -18,8 +18,8 @@
 //!
 //! The budget: what trials take more than the MPI library, the taking of times included, is at most
 //! 3 % of what the MPI library would have taken for all calls so far, and half of one of its calls.
-//! What is not known yet is what the cost model says, on the network that was measured. To tune, there
-//! is no budget, and there are more samples.
+//! What is not known yet is what the cost model says, on the network that was measured. To tune,
+//! there is no budget, and there are more samples.
 
 use super::Network;
 use super::facts::phases;
@@ -66,8 +66,8 @@ pub fn measured_overhead(one: f64) -> f64 {
     UNUSUAL + 2.0 * one
 }
 
-/// Seconds that a processor takes longer for what it seldom does. It is what trials of calls of a few
-/// microseconds were measured to take more than their messages.
+/// Seconds that a processor takes longer for what it seldom does. It is what trials of calls of a
+/// few microseconds were measured to take more than their messages.
 pub(super) const UNUSUAL: f64 = 10e-6;
 
 /// The place of the MPI library among the candidates.
@@ -93,8 +93,8 @@ pub struct Learned {
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
     choice: Option<Choice>,
-    /// What follows from the times so far: who is to be tried next, if somebody is, and who runs the
-    /// calls meanwhile.
+    /// What follows from the times so far: who is to be tried next, if somebody is, and who runs
+    /// the calls meanwhile.
     wanted: Option<usize>,
     leader: usize,
 }
@@ -135,8 +135,8 @@ impl Candidate {
         samples.get(samples.len() / 2).copied().unwrap_or(f64::MAX)
     }
 
-    /// The standard error of the median, from the median distance to it, which single times that are
-    /// far off do not change.
+    /// The standard error of the median, from the median distance to it, which single times that
+    /// are far off do not change.
     fn error(&self) -> f64 {
         let median = self.median();
         let mut distances: Vec<f64> = self.samples.iter().map(|x| (x - median).abs()).collect();
@@ -191,7 +191,7 @@ impl Learned {
         self
     }
 
-    /// After each change but of the number of calls.
+    /// Draws the conclusions from what is known. To be called when that has changed.
     fn conclude(&mut self) {
         self.wanted = self.wanting();
         self.leader = self.leading();
@@ -289,8 +289,8 @@ impl Learned {
         }
     }
 
-    /// The candidate with the fewest samples, if one has too few: of those the MPI library, or the one
-    /// that is predicted to be the fastest.
+    /// The candidate with the fewest samples, if one has too few: of those the MPI library, or the
+    /// one that is predicted to be the fastest.
     fn wanting(&self) -> Option<usize> {
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(index, candidate)| !candidate.is_out && self.is_compared(*index));

@@ -78,10 +78,11 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
     choose_beside(facts, settings, cost::native(facts))
 }
 
-/// Whether [`choose`] may take a call of which the nodes are not known yet, as long as it is not
-/// forced: it does on no number of nodes if it does not on as many as there are processes, nor on
-/// the fewest on which leaders gain (`cost::FEW_NODES` and one) beside the most that
-/// the MPI library is charged for.
+/// Whether [`choose`] may take a call that is not forced, and whose nodes are not known yet.
+///
+/// Two numbers of nodes are tried for all: as many as processes, and the fewest on which leaders
+/// gain (`cost::FEW_NODES` and one). The latter is compared with the most that the MPI library is
+/// charged on any number of nodes.
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
@@ -420,8 +421,8 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
     std::array::from_fn(|_| all.next().flatten())
 }
 
-/// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of other
-/// numbers of them.
+/// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of
+/// other numbers of them.
 fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     let pipelined = |single| {
@@ -594,7 +595,8 @@ mod tests {
         );
     }
 
-    /// By leaders goes what may, where there are several nodes and several processes on one of them.
+    /// By leaders goes what may, where there are several nodes and several processes on one of
+    /// them.
     #[test]
     fn leaders_are_for_several_nodes_with_several_processes() {
         let of = |facts: &Facts| by_leaders(facts, &Settings::default(), Sizing::Shipped);

@@ -1,5 +1,5 @@
-//! When it is worth finding out more about a communicator: how long its calls take, and what messages
-//! take on its network.
+//! When it is worth finding out more about a communicator: how long its calls take, and what
+//! messages take on its network.
 //!
 //! It is a function of the calls so far, of which all processes see the same, and of what they have
 //! told each other. It asks no clock.
@@ -11,11 +11,12 @@
 //!             then that. It is the end of this stage
 //! ```
 //!
-//! Before a survey, times are those of the shipped networks. After it they are corrected by how much
-//! longer, or shorter, the latest call took. On ports of 40 Mbit/s a broadcast of 256 KiB takes some
-//! 600 times as long as predicted, so a measurement pays long before it would by predictions. A call
-//! may have taken long because a process came late to it. Then a measurement is made sooner than it
-//! pays. More surveys follow at growing distances. The first call, which opens connections, has no say.
+//! Before a survey, times are those of the shipped networks. After it they are corrected by how
+//! much longer, or shorter, the latest call took. On ports of 40 Mbit/s a broadcast of 256 KiB
+//! takes some 600 times as long as predicted, so a measurement pays long before it would by
+//! predictions. A call may have taken long because a process came late to it. Then a measurement is
+//! made sooner than it pays. More surveys follow at growing distances. The first call, which opens
+//! connections, has no say.
 
 use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
 use super::{Cost, Facts, Network, cost, facts::phases};
@@ -106,7 +107,8 @@ impl Prospect {
     }
 
     /// Whether a private communicator may be made, and the network measured. What that takes is
-    /// predicted for shared memory or for TCP, as the calls are. Between nodes there is more to gain.
+    /// predicted for shared memory or for TCP, as the calls are. Between nodes there is more to
+    /// gain.
     fn is_network_affordable(&self, facts: &Facts, nodes: usize) -> bool {
         // How many calls of the MPI library it may take at once.
         let (shipped, advance) = match nodes {

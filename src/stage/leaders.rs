@@ -1,8 +1,9 @@
 //! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`].
 //!
-//! An allgather first gathers the messages of each node at its leader, in k - 1 rounds for a node of k
-//! processes. A reduce-scatter does the reverse: in the end it scatters them from there. The leader is the process with the longest
-//! message, so that the longest message need not be sent to a leader first.
+//! An allgather first gathers the messages of each node at its leader, in k - 1 rounds for a node
+//! of k processes. A reduce-scatter does the reverse: in the end it scatters them from there. The
+//! leader is the process with the longest message, so that the longest message need not be sent to
+//! a leader first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -69,8 +70,8 @@ impl Stages {
         });
     }
 
-    /// Message j combined at rank j, for all j. Steps are of about so many units. The results of all messages of a node have room at
-    /// its leader.
+    /// Message j combined at rank j, for all j. Steps are of about so many units. The results of
+    /// all messages of a node have room at its leader.
     pub fn reduce_scatter_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),

@@ -175,10 +175,10 @@ impl Bytes {
         lists.unpacked.clear();
         lists.at_end.clear();
         lists.cut.clear();
-        // SAFETY: this value keeps the allocation, and so does one that shares it. Parts of the region
-        // are in their fields alone, and no function returns one. Of the lists that a call leaves to
-        // the next one, nothing is read before they are cleared above. While it is shared, the
-        // allocation is not reserved anew.
+        // SAFETY: this value keeps the allocation, and so does one that shares it. Parts of the
+        // region are in their fields alone, and no function returns one. Of the lists that a call
+        // leaves to the next one, nothing is read before they are cleared above. While it is
+        // shared, the allocation is not reserved anew.
         let region = unsafe { allocation.region() };
         Bytes {
             allocation,
@@ -385,8 +385,8 @@ impl Bytes {
 }
 
 // SAFETY: every stretch is a part of a region, which checks its bounds. A region of scratch or
-// staging is in the allocation, which this value keeps and which does not move with it. Any other is
-// of memory that the program passed, whose maker answers for it as long as the call.
+// staging is in the allocation, which this value keeps and which does not move with it. Any other
+// is of memory that the program passed, whose maker answers for it as long as the call.
 unsafe impl Memory for Bytes {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
         self.region(place, length).typed()

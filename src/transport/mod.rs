@@ -93,9 +93,9 @@ pub enum SendMode {
 ///
 /// Sends and receives are numbered by *slot*, each from 0 to [`SLOTS`] - 1. A slot holds one
 /// outstanding transfer, and is not used again before that is finished: a transport answers a start
-/// in a slot that it does not have, or that is in use, with an error, and starts nothing. Between two processes, messages arrive in the order in which
-/// they were started. Until a transfer is finished, its memory is not written, and where it is
-/// received into not read.
+/// in a slot that it does not have, or that is in use, with an error, and starts nothing. Between
+/// two processes, messages arrive in the order in which they were started. Until a transfer is
+/// finished, its memory is not written, and where it is received into not read.
 pub trait Transport {
     /// What can go wrong.
     type Error;

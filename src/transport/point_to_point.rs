@@ -17,10 +17,10 @@ use crate::mpi::{
 /// What a unit is, and where places are.
 ///
 /// # Safety
-/// What [`stretch`](Memory::stretch) returns may be read and written by MPI: what is circulant's own
-/// as long as this value lives, also after it was moved; what is the program's as long as the call
-/// that it was passed to. No reference to it is ever made: whoever else reads or writes it while a
-/// transfer is outstanding gets wrong data, as from MPI itself.
+/// What [`stretch`](Memory::stretch) returns may be read and written by MPI: what is circulant's
+/// own as long as this value lives, also after it was moved; what is the program's as long as the
+/// call that it was passed to. No reference to it is ever made: whoever else reads or writes it
+/// while a transfer is outstanding gets wrong data, as from MPI itself.
 pub unsafe trait Memory {
     /// `length` units at `place`, as arguments for MPI.
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype);

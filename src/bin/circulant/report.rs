@@ -216,8 +216,8 @@ fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
     draw_pictures(pictures.collect(), file)
 }
 
-/// One picture for each operation and kind of operands: milliseconds of a call by each candidate that
-/// was tried, and below them, broad, those of the one that runs the calls.
+/// One picture for each operation and kind of operands: milliseconds of a call by each candidate
+/// that was tried, and below them, broad, those of the one that runs the calls.
 pub fn draw_learned(report: &Report, file: &Path) -> io::Result<()> {
     let mut pictures: BTreeMap<String, Vec<&Learned>> = BTreeMap::new();
     for row in report.learned.iter().filter(|row| row.is_measured) {

@@ -189,8 +189,8 @@ pub fn preloaded(library: &Path) -> OsString {
     list
 }
 
-/// A launcher may end the job, and who speaks for it, as soon as one process has ended with a status
-/// of failure.
+/// A launcher may end the job, and who speaks for it, as soon as one process has ended with a
+/// status of failure.
 pub fn leave_time_to_speak() {
     if !launcher::is_first() {
         thread::sleep(Duration::from_secs(2));

@@ -1,8 +1,9 @@
-//! `circulant tune`: measures who runs the calls of each operation fastest, on the nodes where it is
-//! started, and writes that to a profile.
+//! `circulant tune`: measures who runs the calls of each operation fastest, on the nodes where it
+//! is started, and writes that to a profile.
 //!
 //! The calls are made by an MPI program, circulant-tune (src/tune.c), which each build has beside
-//! its library. Every process of the job starts one. Rank 0 shows how far it is and writes the files.
+//! its library. Every process of the job starts one. Rank 0 shows how far it is and writes the
+//! files.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -195,8 +196,8 @@ fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows how far it is: a bar where there is a terminal; else, as under most launchers, a line now and
-/// then.
+/// Shows how far it is: a bar where there is a terminal; else, as under most launchers, a line now
+/// and then.
 fn show(lines: Option<ChildStdout>) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_secs(5);
     let bar = progress_bar(1000, "{bar:40} {percent:>3} %  {eta:>4} left  {msg}");

@@ -287,8 +287,8 @@ impl Stores for Operands<'_> {
             None => self.memory.stores[elements.store].is_sent = true,
             Some(_) => self.memory.wires[SENT].is_sent = true,
         }
-        // SAFETY: the wire is in the store that was just marked: from now on that is not freed, before
-        // the send is known to be finished.
+        // SAFETY: the wire is in the store that was just marked: from now on that is not freed,
+        // before the send is known to be finished.
         self.send = Some(unsafe { self.communicator.start_send(to, wire) }?);
         Ok(())
     }
