@@ -514,6 +514,18 @@ mod tests {
     }
 
     impl Machine {
+        /// One where it costs nothing to take a time: of the MPI library and a candidate of ours.
+        fn free(predicted: [f64; 2], times: [f64; 2], noise: f64, seed: u64) -> Machine {
+            Machine {
+                predicted: predicted.to_vec(),
+                times: times.to_vec(),
+                overhead: 0.0,
+                noise,
+                outliers: u64::MAX,
+                seed,
+            }
+        }
+
         fn time(&mut self, candidate: usize) -> f64 {
             self.seed = self
                 .seed
@@ -661,14 +673,7 @@ mod tests {
     #[test]
     fn a_small_change_is_noticed_in_noise() {
         let left = (0..200).filter(|&seed| {
-            let mut machine = Machine {
-                predicted: vec![1.0, 0.5],
-                times: vec![1.0, 0.5],
-                overhead: 0.0,
-                noise: 0.2,
-                outliers: u64::MAX,
-                seed,
-            };
+            let mut machine = Machine::free([1.0, 0.5], [1.0, 0.5], 0.2, seed);
             let mut learned = Learned::new(&machine.predicted);
             machine.run(&mut learned, 100);
             assert_eq!(learned.choice(), Some(1));
@@ -698,14 +703,7 @@ mod tests {
     /// again.
     #[test]
     fn a_choice_from_elsewhere_is_reviewed() {
-        let mut machine = Machine {
-            predicted: vec![1.0, 0.5],
-            times: vec![1.0, 0.5],
-            overhead: 0.0,
-            noise: 0.01,
-            outliers: u64::MAX,
-            seed: 1,
-        };
+        let mut machine = Machine::free([1.0, 0.5], [1.0, 0.5], 0.01, 1);
         let mut learned = Learned::new(&machine.predicted);
         learned.choose(NATIVE);
         assert_eq!(machine.run(&mut learned, 100).1, NATIVE);
@@ -717,14 +715,7 @@ mod tests {
     #[test]
     fn noise_seldom_hides_who_is_faster() {
         let wrong = (0..1000).filter(|&seed| {
-            let mut machine = Machine {
-                predicted: vec![1.0, 0.8],
-                times: vec![1.0, 1.06],
-                overhead: 0.0,
-                noise: 0.3,
-                outliers: u64::MAX,
-                seed,
-            };
+            let mut machine = Machine::free([1.0, 0.8], [1.0, 1.06], 0.3, seed);
             let mut learned = Learned::new(&machine.predicted);
             machine.run(&mut learned, 2000);
             learned.choice() == Some(1)
@@ -736,14 +727,7 @@ mod tests {
     /// Late processes and noise do not flip a choice between two that take as long.
     #[test]
     fn a_tie_is_the_mpi_librarys() {
-        let mut machine = Machine {
-            predicted: vec![1.0, 0.8],
-            times: vec![1.0, 0.995],
-            overhead: 0.0,
-            noise: 0.01,
-            outliers: u64::MAX,
-            seed: 1,
-        };
+        let mut machine = Machine::free([1.0, 0.8], [1.0, 0.995], 0.01, 1);
         let mut learned = Learned::new(&machine.predicted);
         for _ in 0..100 {
             let (_, last) = machine.run(&mut learned, 100);

@@ -15,8 +15,8 @@
 //! much longer, or shorter, the latest call took. On ports of 40 Mbit/s a broadcast of 256 KiB
 //! takes some 600 times as long as predicted, so a measurement pays long before it would by
 //! predictions. A call may have taken long because a process came late to it. Then a measurement is
-//! made sooner than it pays. More surveys follow at growing distances. The first call, which opens
-//! connections, has no say.
+//! made sooner than it pays. More surveys follow at growing distances. The first call opens
+//! connections, so a survey waits for a second one, unless a measurement is worth it in any case.
 
 use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
 use super::{Cost, Facts, Network, cost, facts::phases};
@@ -128,12 +128,12 @@ impl Prospect {
         let [(few, short), (many, long)] = messages;
         let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
         let made = private_communicator(facts.processes, nodes, network);
-        let (spent, now) = match nodes {
-            1 => (self.least, least(facts)),
-            _ => (self.spent, cost::native(facts)),
+        let spent = match nodes {
+            1 => self.least,
+            _ => self.spent,
         };
         made + network.seconds(rounds, (few + many) as f64)
-            <= BUDGET * spent.on(network) + advance * now.on(network)
+            <= BUDGET * spent.on(network) + advance * cost_of(facts).on(network)
     }
 }
 
