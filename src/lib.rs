@@ -12,6 +12,7 @@
 //! | `collective` | one file per MPI operation: from arguments to facts and problem | yes | no |
 //! | `call` | a call in progress: prepare, advance, finish | yes | no |
 //! | `communicator` | what is kept for a communicator, behind a keyval attribute | yes | no |
+//! | [`store`] | what processes tell each other through the launcher | no | yes |
 //! | [`engine`] | runs the stages of a call over a transport | no | forbidden |
 //! | [`stage`] | algorithms: lists of plans, each on a team and a view of the data | no | forbidden |
 //! | [`team`] | lists of ranks, and what is computed once for their number | no | forbidden |
@@ -36,6 +37,7 @@ pub mod report;
 pub mod schedule;
 pub mod select;
 pub mod stage;
+pub mod store;
 pub mod team;
 pub mod transport;
 

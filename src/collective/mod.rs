@@ -28,10 +28,11 @@ pub use gather::Gather;
 pub use reduce::Reduce;
 pub use reduce_scatter::ReduceScatter;
 
-use crate::communicator::{State, Stop, process, with_state};
+use crate::communicator::{State, Stop, is_small, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    Alias, Array, Arrays, Communicator, Counts, Moment, Operands, Operator, PassedByRank, SUCCESS,
+    Alias, Array, Arrays, Communicator, Counts, Moment, Operands, Operator, Passed, PassedByRank,
+    SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
 use crate::select::{Facts, Operation, Order, Reason};
@@ -45,27 +46,57 @@ pub fn switch(on: bool) {
     SWITCHED_OFF.store(!on, Ordering::Relaxed);
 }
 
-/// Tries a call of `operation` on `communicator` (with that `root`, where it has one); where it is
-/// not ours, `native` runs it. Returns MPI's error code.
+/// A call of an exported function, as far as all have that in common.
+pub struct Exported {
+    /// Of which operation.
+    pub operation: Operation,
+    /// The communicator argument.
+    pub communicator: Communicator,
+    /// The root argument, if there is one.
+    pub root: Option<c_int>,
+    /// The message, if it has as many bytes in all processes, whoever they are.
+    pub message: Option<Passed>,
+}
+
+impl Exported {
+    /// Of a function that MPI does not have.
+    pub fn own(operation: Operation, communicator: Communicator) -> Exported {
+        Exported {
+            operation,
+            communicator,
+            root: None,
+            message: None,
+        }
+    }
+
+    /// Whether it is so small that no state need be made for it.
+    fn is_small(&self) -> bool {
+        let bytes = self.message.as_ref().and_then(Passed::bytes);
+        let is_on = !SWITCHED_OFF.load(Ordering::Relaxed);
+        is_on && bytes.is_some_and(|bytes| is_small(self.operation, self.communicator, bytes))
+    }
+}
+
+/// Tries a call; where it is not ours, `native` runs it. Returns MPI's error code.
 pub fn run(
-    operation: Operation,
-    communicator: Communicator,
-    root: Option<c_int>,
+    call: Exported,
     native: impl FnOnce() -> c_int,
     attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
-    with_state(communicator, |state| match state {
+    let is_small = || call.is_small();
+    with_state(call.communicator, is_small, |state| match state {
         None => native(),
-        Some(state) => run_with(state, (operation, communicator, root), native, attempt),
+        Some(state) => run_with(state, &call, native, attempt),
     })
 }
 
 fn run_with(
     state: &State,
-    (operation, communicator, root): (Operation, Communicator, Option<c_int>),
+    call: &Exported,
     native: impl FnOnce() -> c_int,
     attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
+    let (operation, communicator, root) = (call.operation, call.communicator, call.root);
     let observes = state.observes();
     let start = observes.then(Moment::now);
     let mut work = Work::default();

@@ -1,11 +1,12 @@
 //! This process in its job: its settings, who it is, and where its report goes.
 
 use once_cell::sync::OnceCell;
+use strum::VariantArray;
 
 use crate::message::say;
 use crate::mpi::{self, Communicator};
 use crate::report::Destination;
-use crate::select::Settings;
+use crate::select::{self, Complaint, Operation, Settings};
 
 /// This process.
 pub struct Process {
@@ -23,20 +24,26 @@ pub struct Process {
 
 static PROCESS: OnceCell<Process> = OnceCell::new();
 
+/// What the environment says, and what is wrong with it; read once.
+static ENVIRONMENT: OnceCell<(Settings, Vec<Complaint>)> = OnceCell::new();
+
 /// The settings of rank 0 of MPI_COMM_WORLD, once a call there has made them known.
 static JOB: OnceCell<Settings> = OnceCell::new();
+
+/// See [`native_below`].
+static NATIVE_BELOW: OnceCell<[u64; Operation::OF_MPI]> = OnceCell::new();
 
 /// This process. MPI must be active when it is first called.
 pub fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
-        let (settings, complaints) = Settings::of_environment();
+        let (settings, complaints) = environment();
         let rank = Communicator::world().rank().unwrap_or(0);
         let size = Communicator::world().size().unwrap_or(1);
         if rank == 0 {
             let lines = complaints.iter().map(ToString::to_string);
             lines.for_each(|line| say(&line));
             if settings.verbose {
-                introduce(&settings);
+                introduce(settings);
             }
         }
         let spawned = mpi::is_spawned().then(std::process::id);
@@ -47,9 +54,18 @@ pub fn process() -> &'static Process {
             report,
             rank,
             size,
-            settings,
+            settings: settings.clone(),
         }
     })
+}
+
+fn environment() -> &'static (Settings, Vec<Complaint>) {
+    ENVIRONMENT.get_or_init(Settings::of_environment)
+}
+
+/// What this process's environment says. MPI need not be active.
+pub(super) fn own_settings() -> &'static Settings {
+    &environment().0
 }
 
 fn introduce(settings: &Settings) {
@@ -64,6 +80,23 @@ fn introduce(settings: &Settings) {
 /// The settings of the job, as far as this process knows them.
 pub(super) fn settings() -> &'static Settings {
     JOB.get().unwrap_or(&process().settings)
+}
+
+/// By operation: calls of fewer bytes go to the MPI library on every communicator. 0 until the
+/// settings of the job are known to all its processes, and where calls are counted.
+pub(super) fn native_below(operation: Operation) -> u64 {
+    NATIVE_BELOW
+        .get()
+        .map_or(0, |limits| limits[operation as usize])
+}
+
+/// Remembers that all processes of the job have these settings.
+pub(super) fn settle(agreed: &Settings) {
+    remember(agreed);
+    if !process().observes {
+        let limit = |index| select::native_below(Operation::VARIANTS[index], agreed);
+        NATIVE_BELOW.get_or_init(|| std::array::from_fn(limit));
+    }
 }
 
 /// Remembers the settings that were agreed on by all processes of the job.

@@ -16,6 +16,7 @@ use super::{State, duplicated, job, known};
 use crate::message::say;
 use crate::mpi::{self, Attribute, Communicator};
 use crate::report::{self, Header};
+use crate::select::Operation;
 
 static STATE: Attribute<State> = Attribute::new();
 static END: Attribute<AtEnd> = Attribute::new();
@@ -107,14 +108,29 @@ fn is_among_freed(communicator: Communicator) -> bool {
     FREED.lock().contains(&Freed::here(communicator))
 }
 
-/// Runs `call` with the state of `communicator`, which is made at the first call on it
-/// (collective). There is none where MPI cannot be used, or the state cannot be kept.
+/// Runs `call` with the state of `communicator`, which is made at the first call on it that is not
+/// small (may be collective). There is none where MPI cannot be used, or the state cannot be kept.
 #[inline]
-pub fn with_state<R>(communicator: Communicator, call: impl FnOnce(Option<&State>) -> R) -> R {
+pub fn with_state<R>(
+    communicator: Communicator,
+    is_small: impl FnOnce() -> bool,
+    call: impl FnOnce(Option<&State>) -> R,
+) -> R {
     let is_usable =
         !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && !is_being_freed(communicator);
     let usable = is_usable.then_some(communicator);
-    STATE.with(usable, || first_state(communicator), call)
+    let first = || (!is_small()).then(|| first_state(communicator)).flatten();
+    STATE.with(usable, first, call)
+}
+
+/// Whether a call of so many bytes in all processes goes to the MPI library because that is little,
+/// on a communicator without a state: a program that makes many communicators for small calls pays for
+/// none. All processes find so, since the settings are the job's. Local.
+pub fn is_small(operation: Operation, communicator: Communicator, bytes: usize) -> bool {
+    let is_below = bytes > 0 && (bytes as u64) < job::native_below(operation);
+    // Others have another reason to be native, and reports tell them apart.
+    let has_several = || communicator.size().is_ok_and(|size| size > 1);
+    is_below && has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter)
 }
 
 fn first_state(communicator: Communicator) -> Option<Box<State>> {

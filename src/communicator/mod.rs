@@ -12,6 +12,7 @@
 //! | `learning` | what is measured of its calls, so that the fastest candidate runs them |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `network` | what messages take between its processes |
+//! | `roll` | whether each process of the job has circulant |
 //! | `state` | who is in a communicator, the agreed settings, the nodes |
 //! | `service` | what serves its calls |
 //!
@@ -25,12 +26,14 @@ mod known;
 mod learning;
 mod lookup;
 mod network;
+mod roll;
 mod service;
 mod state;
 
 pub use job::process;
 pub use known::choice;
-pub use lookup::{hook_end, mark_duplicated, while_freed, with_state};
+pub use lookup::{hook_end, is_small, mark_duplicated, while_freed, with_state};
+pub use roll::{commit, while_starting};
 pub use service::Service;
 pub use state::State;
 

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use strum::VariantArray;
 
 use super::learning::Learning;
+use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
 use crate::message::say;
@@ -16,7 +17,7 @@ use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::report::Outcome;
-use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Settings};
+use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -26,8 +27,8 @@ pub struct State {
     size: usize,
     /// Of an inter-communicator.
     remote: Option<Remote>,
-    /// Whether some of its processes are not of this MPI_COMM_WORLD.
-    is_foreign: bool,
+    /// Why all its calls are left to the MPI library, if they are.
+    not_ours: Option<Reason>,
     /// Whether calls are timed, for a report or a trace.
     observes: bool,
     /// Agreed: rank 0's.
@@ -73,28 +74,33 @@ impl State {
         } else {
             surroundings(communicator).ok()?
         };
-        let settings = if is_foreign || size == 1 && remote.is_none() {
-            job::settings().clone()
-        } else {
-            agree(communicator, remote)?
+        let not_ours = match roll() {
+            _ if is_foreign => Some(Reason::OtherJob),
+            None | Some(Roll::Complete(_)) => None,
+            Some(_) => Some(Reason::NotEverywhere),
+        };
+        let settings = match roll() {
+            Some(Roll::Complete(settings)) => Settings::clone(settings),
+            None if !is_foreign && (size > 1 || remote.is_some()) => agree(communicator, remote)?,
+            _ => job::settings().clone(),
         };
         if is_world {
             job::remember(&settings);
         }
         let native_below = std::array::from_fn(|index| {
             // What is left to MPI for another reason is not called small.
-            let is_plain = size > 1 && remote.is_none() && !is_foreign;
+            let is_plain = size > 1 && remote.is_none() && not_ours.is_none();
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
-        let learning = Learning::new(&settings, remote.is_some() || is_foreign);
+        let learning = Learning::new(&settings, remote.is_some() || not_ours.is_some());
         Some(State {
             learning,
             communicator,
             rank,
             size,
             remote,
-            is_foreign,
+            not_ours,
             observes: job::process().observes,
             settings,
             native_below,
@@ -178,8 +184,8 @@ impl State {
     /// # Errors
     /// Native, where none is.
     pub fn groups(&self) -> Result<Option<Groups>, Stop> {
-        if self.is_foreign {
-            return Err(Stop::Native(Reason::OtherJob));
+        if let Some(reason) = self.not_ours {
+            return Err(Stop::Native(reason));
         }
         if self.remote.is_some() && !self.settings.inter {
             return Err(Stop::Native(Reason::InterCommunicator));
@@ -416,19 +422,24 @@ fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Er
     Ok((Some(Remote { size, leads }), false))
 }
 
-/// The settings of rank 0, or of rank 0 of one group, on all processes. Collective.
+/// The settings of rank 0, or of rank 0 of one group, on all processes, where there is no roll.
+/// Collective.
 fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings> {
     let mut words = job::settings().encode();
     match remote {
-        None => communicator.share(&mut words).ok()?,
-        Some(remote) => communicator.share_across(&mut words, remote.leads).ok()?,
+        None => communicator.deal(&mut words).ok()?,
+        Some(remote) => communicator
+            .deal_across(&mut words, remote.leads, remote.size)
+            .ok()?,
     }
     let mut rules = job::settings().encode_rules();
     rules.resize(Settings::words_of_rules(&words), 0);
     match remote {
         _ if rules.is_empty() => {}
-        None => communicator.share(&mut rules).ok()?,
-        Some(remote) => communicator.share_across(&mut rules, remote.leads).ok()?,
+        None => communicator.deal(&mut rules).ok()?,
+        Some(remote) => communicator
+            .deal_across(&mut rules, remote.leads, remote.size)
+            .ok()?,
     }
     let agreed = Settings::decode(&words, &rules);
     if agreed.is_none() {

@@ -16,26 +16,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use once_cell::sync::OnceCell;
 
-use crate::collective;
+use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
 use crate::message::say;
-use crate::mpi::{self, Communicator, Symbols};
+use crate::mpi::{self, Symbols};
 use crate::report::Work;
-use crate::select::Operation;
 
 /// Runs one exported call.
 ///
 /// A panic is a defect of circulant. It does not unwind into the program, and it does not become an
 /// error code on one process, whose peers would then wait for ever: it ends the job.
 pub fn cross(
-    operation: Operation,
-    communicator: Communicator,
-    root: Option<c_int>,
+    call: Exported,
     native: impl FnOnce() -> c_int,
     attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
 ) -> c_int {
-    let call = || collective::run(operation, communicator, root, native, attempt);
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+    let (operation, communicator) = (call.operation, call.communicator);
+    let run = || collective::run(call, native, attempt);
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         let rank = communicator.rank().unwrap_or(0);
         say(&format!(
             "circulant: defect in {} on rank {rank}: the job ends",

@@ -5,9 +5,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::boundary::{Onward, Word, cross, typed};
 use crate::call::attempt;
 use crate::collective::{
-    Allgather, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter, switch,
+    Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
-use crate::communicator::{hook_end, mark_duplicated, while_freed};
+use crate::communicator::{commit, hook_end, mark_duplicated, while_freed, while_starting};
 #[cfg(idup_with_info)]
 use crate::mpi::MPI_Info;
 use crate::mpi::{
@@ -90,11 +90,12 @@ macro_rules! word {
 }
 
 /// The collective operations, each with its twin for large counts. `Count` is what either counts
-/// with, `Displacement` what it measures displacements with.
+/// with, `Displacement` what it measures displacements with. `message` are the elements of a call that
+/// has the same bytes in all processes.
 macro_rules! exports {
     ($(
         $name:ident, $profiled:ident, $large:ident, $large_profiled:ident
-        ($($argument:ident: $type:ty),*) $(root $root:ident)? =>
+        ($($argument:ident: $type:ty),*) $(root $root:ident)? $(message $message:expr)? =>
             $operation:ident, |$state:ident| $call:expr;
     )*) => {
         mod plain {
@@ -109,10 +110,13 @@ macro_rules! exports {
                 $name / $profiled($($argument: $type,)* comm: MPI_Comm) {
                     // SAFETY: the arguments as the program passed them.
                     let forward = || unsafe { (native().functions.$profiled)($($argument,)* comm) };
-                    let root = exports!(@root $($root)?);
-                    cross(Operation::$operation, communicator!(comm), root, forward, |$state, work| {
-                        attempt($state, &$call, work)
-                    })
+                    let call = Exported {
+                        operation: Operation::$operation,
+                        communicator: communicator!(comm),
+                        root: exports!(@root $($root)?),
+                        message: exports!(@message $($message)?),
+                    };
+                    cross(call, forward, |$state, work| attempt($state, &$call, work))
                 }
             )*}
         }
@@ -131,16 +135,21 @@ macro_rules! exports {
                     // SAFETY: the arguments as the program passed them.
                     let forward =
                         || unsafe { (native().functions.$large_profiled)($($argument,)* comm) };
-                    let root = exports!(@root $($root)?);
-                    cross(Operation::$operation, communicator!(comm), root, forward, |$state, work| {
-                        attempt($state, &$call, work)
-                    })
+                    let call = Exported {
+                        operation: Operation::$operation,
+                        communicator: communicator!(comm),
+                        root: exports!(@root $($root)?),
+                        message: exports!(@message $($message)?),
+                    };
+                    cross(call, forward, |$state, work| attempt($state, &$call, work))
                 }
             )*}
         }
     };
     (@root) => { None };
     (@root $root:ident) => { Some($root) };
+    (@message) => { None };
+    (@message $message:expr) => { Some($message) };
 }
 
 /// A communicator.
@@ -194,7 +203,7 @@ macro_rules! operands {
 exports! {
     MPI_Bcast, PMPI_Bcast, MPI_Bcast_c, PMPI_Bcast_c(
         buffer: *mut c_void, count: Count, datatype: MPI_Datatype, root: c_int
-    ) root root => Bcast, |_state| Bcast {
+    ) root root message passed!(buffer, count, datatype) => Bcast, |_state| Bcast {
         data: passed!(buffer, count, datatype),
         root,
     };
@@ -202,7 +211,7 @@ exports! {
     MPI_Reduce, PMPI_Reduce, MPI_Reduce_c, PMPI_Reduce_c(
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op, root: c_int
-    ) root root => Reduce, |_state| Reduce {
+    ) root root message passed!(send, count, datatype) => Reduce, |_state| Reduce {
         operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
         root,
     };
@@ -249,7 +258,7 @@ exports! {
     MPI_Allreduce, PMPI_Allreduce, MPI_Allreduce_c, PMPI_Allreduce_c(
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op
-    ) => Allreduce, |_state| Allreduce {
+    ) message passed!(send, count, datatype) => Allreduce, |_state| Allreduce {
         operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
     };
 
@@ -319,12 +328,12 @@ intercept! {
         unsafe { (native().functions.PMPI_Comm_idup_with_info)(comm, info, newcomm, request) }
     }
 
-    /// MPI_Init, after which the end of MPI is hooked, so that a program that calls nothing of ours
-    /// gets its report, too. Local.
+    /// MPI_Init, in which this process tells the others that it has circulant. After it the end of
+    /// MPI is hooked, so that a program that calls nothing of ours gets its report, too. Local.
     ///
     MPI_Init / PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) {
         // SAFETY: the arguments as the program passed them.
-        let code = unsafe { (native().functions.PMPI_Init)(argc, argv) };
+        let code = while_starting(|| unsafe { (native().functions.PMPI_Init)(argc, argv) });
         hook_end();
         code
     }
@@ -335,7 +344,9 @@ intercept! {
         argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int, provided: *mut c_int
     ) {
         // SAFETY: the arguments as the program passed them.
-        let code = unsafe { (native().functions.PMPI_Init_thread)(argc, argv, required, provided) };
+        let code = while_starting(|| unsafe {
+            (native().functions.PMPI_Init_thread)(argc, argv, required, provided)
+        });
         hook_end();
         code
     }
@@ -358,6 +369,14 @@ intercept! {
             None => SUCCESS,
         }
     }
+}
+
+/// PMIx_Commit, which MPI_Init calls under the launchers that have PMIx.
+#[cfg(not(smpi))]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn PMIx_Commit() -> c_int {
+    commit()
 }
 
 /// # Safety

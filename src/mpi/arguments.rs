@@ -51,6 +51,11 @@ impl Passed {
         self.datatype.size()
     }
 
+    /// Bytes of data, if count and datatype are valid.
+    pub fn bytes(&self) -> Option<usize> {
+        usize::try_from(self.count).ok()?.checked_mul(self.unit()?)
+    }
+
     /// The elements, if count and datatype are valid.
     pub fn array(&self) -> Option<Array> {
         let count = usize::try_from(self.count).ok()?;

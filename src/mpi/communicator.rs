@@ -1,6 +1,6 @@
 //! A communicator: who is in it, and agreement between its processes.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -109,12 +109,22 @@ impl Communicator {
 
     /// Everybody gets rank 0's words. Collective.
     pub fn share(self, words: &mut [u64]) -> Result<(), Error> {
-        self.share_of(words, 0)
+        // SAFETY: a slice.
+        unsafe { self.broadcast(words.as_mut_ptr().cast(), size_of_val(words), 0) }
+    }
+
+    /// As [`share`](Self::share), by an operation that programs seldom call: should a process be
+    /// without circulant, it is the least likely to be mixed up with the program's own. Collective.
+    pub fn deal(self, words: &mut [u64]) -> Result<(), Error> {
+        let own = native().constants.in_place.0;
+        let own = (self.rank()? == 0).then_some(std::ptr::without_provenance_mut(own));
+        self.scatter(words, own, 0, self.size()?)
     }
 
     /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process'
-    /// group, if that `leads`. Collective.
-    pub fn share_across(self, words: &mut [u64], leads: bool) -> Result<(), Error> {
+    /// group, if that `leads`; as [`deal`](Self::deal). `peers` are the other group's processes.
+    /// Collective.
+    pub fn deal_across(self, words: &mut [u64], leads: bool, peers: usize) -> Result<(), Error> {
         let constants = &native().constants;
         let sender = if self.rank()? == 0 {
             constants.root.0
@@ -122,13 +132,37 @@ impl Communicator {
             constants.proc_null.0
         };
         // There, and back to the other processes of the group that leads.
-        self.share_of(words, if leads { sender } else { 0 })?;
-        self.share_of(words, if leads { 0 } else { sender })
+        self.scatter(words, None, if leads { sender } else { 0 }, peers)?;
+        self.scatter(words, None, if leads { 0 } else { sender }, peers)
     }
 
-    fn share_of(self, words: &mut [u64], root: c_int) -> Result<(), Error> {
-        // SAFETY: a slice.
-        unsafe { self.broadcast(words.as_mut_ptr().cast(), size_of_val(words), root) }
+    /// All of so many processes get the words of `root`, at `own` if that says so.
+    fn scatter(
+        self,
+        words: &mut [u64],
+        own: Option<*mut c_void>,
+        root: c_int,
+        peers: usize,
+    ) -> Result<(), Error> {
+        let byte = native().constants.byte;
+        let length = int(size_of_val(words));
+        let (counts, displacements) = (vec![length; peers], vec![0; peers]);
+        let sent: *mut c_void = words.as_mut_ptr().cast();
+        // SAFETY: `length` bytes at `words`, which the root only sends and the others only receive; an
+        // entry of each array for every process that the root sends to.
+        check(unsafe {
+            (native().functions.PMPI_Scatterv)(
+                sent,
+                counts.as_ptr(),
+                displacements.as_ptr(),
+                byte,
+                own.unwrap_or(sent),
+                length,
+                byte,
+                root,
+                self.0,
+            )
+        })
     }
 
     /// Everybody gets the bytes of `root`. Collective.

@@ -209,6 +209,10 @@ natives! {
     PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
     PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
     PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
+    PMPI_Scatterv(
+        *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype,
+        c_int, MPI_Comm
+    );
     PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
     PMPI_Sendrecv(
         *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
@@ -356,6 +360,12 @@ pub fn is_another() -> bool {
     found().native.is_none()
 }
 
+/// Whether the MPI library has its launcher's PMI connection to itself, and uses it: MPICH and what is
+/// built from it. A process that says something there and then ends without MPI is taken for failed.
+pub fn speaks_pmi() -> bool {
+    !matches!(FAMILY, "Open MPI" | "SMPI") && !is_another()
+}
+
 /// The MPI library's function of this name, whichever MPI it is.
 pub fn function(name: &CStr) -> Option<*mut c_void> {
     found().scope.find(name)
@@ -452,6 +462,21 @@ impl Symbols {
         // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         (!handle.is_null()).then_some(Symbols(handle))
+    }
+
+    /// An object that is loaded, and has or depends on one with a function of this name that is not
+    /// circulant's.
+    pub fn with(name: &CStr) -> Option<Symbols> {
+        let own = object_of(Symbols::with as *mut c_void);
+        let has_another = |symbols: &Symbols| {
+            let found = symbols.find(name);
+            found.is_some_and(|function| object_of(function) != own)
+        };
+        let names = loaded_objects();
+        let objects = names.iter().filter_map(|name| Symbols::of_loaded(name));
+        std::iter::once(Symbols::NEXT)
+            .chain(objects)
+            .find(has_another)
     }
 
     /// The symbol of this name.

@@ -40,6 +40,7 @@ pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
 pub use library::{
     Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
+    speaks_pmi,
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;

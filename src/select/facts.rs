@@ -106,6 +106,8 @@ pub enum Reason {
     InterCommunicator,
     /// The communicator has processes of another job, which may be without circulant.
     OtherJob,
+    /// Some process of the job is without circulant, or has another version.
+    NotEverywhere,
     /// The message is smaller than `CIRCULANT_MIN_BYTES`.
     Small,
     /// All processes share one node.

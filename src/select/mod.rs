@@ -32,6 +32,7 @@ mod facts;
 mod known;
 mod learned;
 mod prospect;
+mod roll;
 mod rules;
 mod settings;
 mod sizes;
@@ -46,6 +47,7 @@ pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
 pub use prospect::{LARGE, Prospect, SMALL, Step};
+pub use roll::{Roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{
     BcastOrder, CHUNKS_MAX, Merging, OperationSettings, Pacing, Select, Settings, Successive,

@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use super::call::{AllreduceV, allreduce_v, gather_and_combine};
 use super::combination::Combination;
 use super::stores::Outcome;
+use crate::collective::Exported;
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
 use crate::interpose::cross;
@@ -253,7 +254,7 @@ fn serve(
             Err(error) => error.0,
         }
     };
-    let code = cross(operation, communicator, None, by_mpi, ours);
+    let code = cross(Exported::own(operation, communicator), by_mpi, ours);
     if code != SUCCESS {
         return code;
     }

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use super::call::{SuccessiveBcast, successive_bcast, successive_bcast_natively};
 use super::values::Callbacks;
+use crate::collective::Exported;
 use crate::communicator::State;
 use crate::extensions::intra;
 use crate::interpose::cross;
@@ -82,13 +83,8 @@ pub unsafe extern "C" fn circulant_successive_bcast(
         code = successive_bcast(state, call, work)?;
         Ok(())
     };
-    let result = cross(
-        Operation::SuccessiveBcast,
-        communicator,
-        None,
-        natively,
-        ours,
-    );
+    let call = Exported::own(Operation::SuccessiveBcast, communicator);
+    let result = cross(call, natively, ours);
     if result == SUCCESS { code } else { result }
 }
 

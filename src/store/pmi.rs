@@ -1,0 +1,171 @@
+//! PMI-1, the store of Hydra, the launcher of MPICH and of Intel MPI: lines of text on a connection
+//! that the launcher has opened for this process, each answered by a line.
+//!
+//! MPI libraries have their own functions for that, and hide them. So circulant speaks on the same
+//! connection, but only while no function of MPI but MPI_Init runs: right before and right after it.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, RawFd};
+
+use super::{joined, parts};
+
+/// What only Hydra gives to its processes: MPICH's, Intel's. Other launchers speak PMI-2 on a
+/// connection of the same name, and might mix it up with PMI-1.
+const HYDRA: [&str; 2] = ["HYDI_CONTROL_FD", "HYDRA_BSTRAP_PGID"];
+
+/// The longest line that is read.
+const LINE: usize = 4096;
+
+/// The connection, of a process that Hydra has started.
+pub struct Pmi {
+    connection: RawFd,
+    /// The name of the job's part of the store.
+    space: String,
+    rank: usize,
+}
+
+impl Pmi {
+    /// That of this process, if there is one.
+    pub fn of_process() -> Option<Pmi> {
+        let number = |name: &str| env::var(name).ok();
+        HYDRA.iter().find(|name| env::var_os(name).is_some())?;
+        let connection = number("PMI_FD")?.parse().ok()?;
+        Pmi::on(connection, number("PMI_RANK")?.parse().ok()?)
+    }
+
+    /// Over a connection, which stays open, for the process of this rank.
+    fn on(connection: RawFd, rank: usize) -> Option<Pmi> {
+        let mut pmi = Pmi {
+            connection,
+            space: String::new(),
+            rank,
+        };
+        // Without it MPICH 4.0's forgets what was put. The MPI library says it again, which it may.
+        pmi.ask("cmd=init pmi_version=1 pmi_subversion=1").ok()?;
+        let answer = pmi.ask("cmd=get_my_kvsname").ok()?;
+        pmi.space = field(&answer, "kvsname")?.to_owned();
+        Some(pmi)
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Makes this process's entry; whether that could be done.
+    pub fn put(&self, entry: &str) -> bool {
+        parts(self.rank, entry).all(|(key, value)| {
+            let space = &self.space;
+            let answer = self.ask(&format!("cmd=put kvsname={space} key={key} value={value}"));
+            answer.is_ok_and(|answer| field(&answer, "rc") == Some("0"))
+        })
+    }
+
+    /// The entry of a rank, if it made one.
+    pub fn entry(&self, rank: usize) -> Option<String> {
+        joined(rank, |key| {
+            let space = &self.space;
+            let answer = self
+                .ask(&format!("cmd=get kvsname={space} key={key}"))
+                .ok()?;
+            let is_there = field(&answer, "rc") == Some("0");
+            is_there.then(|| field(&answer, "value").map(str::to_owned))?
+        })
+    }
+
+    /// Sends a line, and waits for the answer.
+    fn ask(&self, line: &str) -> io::Result<String> {
+        // SAFETY: the launcher opened this connection for the process, and it stays open: the `File`
+        // is not dropped.
+        let mut connection = ManuallyDrop::new(unsafe { File::from_raw_fd(self.connection) });
+        connection.write_all(format!("{line}\n").as_bytes())?;
+        let mut answer = vec![0; LINE];
+        let mut length = 0;
+        // The launcher says nothing that it was not asked for, so nothing is read beyond the line.
+        while !answer[..length].ends_with(b"\n") {
+            match connection.read(&mut answer[length..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+    }
+}
+
+/// What an answer says of a field.
+fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let fields = answer.split_ascii_whitespace();
+    let mut values = fields.filter_map(|field| field.split_once('='));
+    values.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::{Pmi, field};
+
+    #[test]
+    fn fields_of_answers_are_found() {
+        let answer = "cmd=get_result rc=0 msg=success value=1:a=b\n";
+        assert_eq!(field(answer, "rc"), Some("0"));
+        assert_eq!(field(answer, "value"), Some("1:a=b"));
+        assert_eq!(field("cmd=get_result rc=1\n", "value"), None);
+    }
+
+    /// Answers as Hydra does, in pieces, until the other end is closed.
+    fn answer(mut connection: UnixStream) {
+        let mut store: HashMap<String, String> = HashMap::new();
+        let mut lines = BufReader::new(connection.try_clone().expect("a copy"));
+        let mut line = String::new();
+        while lines.read_line(&mut line).expect("a line") > 0 {
+            let key = field(&line, "key").unwrap_or_default().to_owned();
+            assert!(!line.contains("cmd=put") || field(&line, "kvsname") == Some("kvs_7"));
+            let answer = match field(&line, "cmd") {
+                Some("init") => "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1".into(),
+                Some("get_my_kvsname") => "cmd=my_kvsname kvsname=kvs_7".into(),
+                Some("put") => {
+                    store.insert(key, field(&line, "value").unwrap_or_default().to_owned());
+                    "cmd=put_result rc=0 msg=success".into()
+                }
+                _ => match store.get(&key) {
+                    Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
+                    None => format!("cmd=get_result rc=-1 msg=key_{key}_not_found value=unknown"),
+                },
+            };
+            let (start, end) = answer.split_at(answer.len() / 2);
+            write!(connection, "{start}").expect("a start");
+            writeln!(connection, "{end}").expect("an end");
+            line.clear();
+        }
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_made() {
+        let (own, others) = UnixStream::pair().expect("a connection");
+        let server = thread::spawn(|| answer(others));
+        let pmi = Pmi::on(own.as_raw_fd(), 3).expect("a store");
+        let entry = "0.1.0-abc:".to_owned() + &"12345678:".repeat(500);
+        assert!(pmi.put(&entry));
+        assert_eq!(pmi.entry(3), Some(entry));
+        assert_eq!(pmi.entry(2), None);
+        drop(own);
+        server.join().expect("no failure");
+    }
+
+    #[test]
+    fn a_launcher_that_is_gone_is_no_store() {
+        let (own, others) = UnixStream::pair().expect("a connection");
+        drop(others);
+        assert!(Pmi::on(own.as_raw_fd(), 0).is_none());
+    }
+}

@@ -1,0 +1,348 @@
+//! PMIx, the store of Open MPI's launchers, and of others.
+//!
+//! The MPI library calls it, from a library of its own choice, which it may load in MPI_Init only.
+//! So circulant exports PMIx_Commit, with which the MPI library makes known what it has put: that
+//! call shows which library it is, and comes before MPI_Init's barrier.
+//!
+//! The structures are laid out as PMIx has had them since its version 2.
+
+use std::env;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use once_cell::sync::OnceCell;
+use parking_lot::{Condvar, Mutex};
+
+use super::{joined, key, parts};
+use crate::mpi::Symbols;
+
+const SUCCESS: c_int = 0;
+const NOT_SUPPORTED: c_int = -47;
+
+/// PMIX_GLOBAL: for processes of this node and of others.
+const GLOBAL: u8 = 3;
+
+/// PMIX_RANK_WILDCARD: of the job, and not of one process.
+const ALL_RANKS: u32 = u32::MAX - 1;
+
+/// The types of values that are used.
+const BOOL: u16 = 1;
+const STRING: u16 = 3;
+const INT: u16 = 6;
+
+/// How long the entry of a process on another node may take, in seconds.
+const PATIENCE: c_int = 10;
+
+/// pmix_value_t: a type and a union, which is no larger than this in any version.
+#[repr(C)]
+struct Value {
+    kind: u16,
+    data: Data,
+    room: [u64; 30],
+}
+
+#[repr(C)]
+union Data {
+    flag: bool,
+    integer: c_int,
+    string: *mut c_char,
+    word: u64,
+}
+
+impl Value {
+    fn new(kind: u16, set: impl FnOnce(&mut Data)) -> Value {
+        let mut data = Data { word: 0 };
+        set(&mut data);
+        let room = [0; 30];
+        Value { kind, data, room }
+    }
+}
+
+/// pmix_info_t; an array of one, so what follows the value's known part is not looked at.
+#[repr(C)]
+struct Info {
+    key: [c_char; 512],
+    flags: u32,
+    value: Value,
+}
+
+impl Info {
+    fn new(key: &CStr, value: Value) -> Info {
+        Info {
+            key: filled(key),
+            flags: 0,
+            value,
+        }
+    }
+
+    /// Only what is known on this node.
+    fn immediate() -> Info {
+        let value = Value::new(BOOL, |data| data.flag = true);
+        Info::new(c"pmix.immediate", value)
+    }
+
+    /// As long as that may take.
+    fn patient() -> Info {
+        let value = Value::new(INT, |data| data.integer = PATIENCE);
+        Info::new(c"pmix.timeout", value)
+    }
+}
+
+/// pmix_proc_t.
+#[repr(C)]
+struct Process {
+    namespace: [c_char; 256],
+    rank: u32,
+}
+
+/// A rank, as PMIx has them; PMIX_RANK_UNDEF for what is none.
+fn number(rank: usize) -> u32 {
+    u32::try_from(rank).unwrap_or(u32::MAX)
+}
+
+/// A string in an array that it does not fill.
+fn filled<const N: usize>(text: &CStr) -> [c_char; N] {
+    let mut array = [0; N];
+    let bytes = text.to_bytes();
+    for (place, byte) in array[..N - 1].iter_mut().zip(bytes) {
+        *place = *byte as c_char;
+    }
+    array
+}
+
+type Commit = unsafe extern "C" fn() -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
+type Get = unsafe extern "C" fn(
+    *const Process,
+    *const c_char,
+    *const Info,
+    usize,
+    *mut *mut Value,
+) -> c_int;
+type Found = unsafe extern "C" fn(c_int, *mut Value, *mut c_void);
+type GetLater = unsafe extern "C" fn(
+    *const Process,
+    *const c_char,
+    *const Info,
+    usize,
+    Found,
+    *mut c_void,
+) -> c_int;
+
+/// The functions of the library that the MPI library calls.
+struct Functions {
+    commit: Commit,
+    put: Put,
+    get: Get,
+    get_later: GetLater,
+}
+
+static FUNCTIONS: OnceCell<Option<Functions>> = OnceCell::new();
+
+impl Functions {
+    fn of_process() -> Option<&'static Functions> {
+        FUNCTIONS.get_or_init(Functions::find).as_ref()
+    }
+
+    fn find() -> Option<Functions> {
+        let library = Symbols::with(c"PMIx_Commit")?;
+        let commit = library.find(c"PMIx_Commit")?;
+        let (put, get) = (library.find(c"PMIx_Put")?, library.find(c"PMIx_Get")?);
+        let get_later = library.find(c"PMIx_Get_nb")?;
+        // SAFETY: PMIx's functions of these names, which have these types since its version 2.
+        Some(unsafe {
+            Functions {
+                commit: std::mem::transmute::<*mut c_void, Commit>(commit),
+                put: std::mem::transmute::<*mut c_void, Put>(put),
+                get: std::mem::transmute::<*mut c_void, Get>(get),
+                get_later: std::mem::transmute::<*mut c_void, GetLater>(get_later),
+            }
+        })
+    }
+}
+
+/// PMIx_Commit of the library that the MPI library calls.
+pub fn commit() -> c_int {
+    let Some(functions) = Functions::of_process() else {
+        return NOT_SUPPORTED;
+    };
+    // SAFETY: takes no arguments; the caller has called PMIx_Init.
+    unsafe { (functions.commit)() }
+}
+
+/// The store, of a process that a launcher with PMIx has started.
+pub struct Pmix {
+    functions: &'static Functions,
+    namespace: CString,
+    rank: usize,
+}
+
+impl Pmix {
+    /// That of this process, if there is one. Not before its MPI library has begun to use it.
+    pub fn of_process() -> Option<Pmix> {
+        Some(Pmix {
+            rank: env::var("PMIX_RANK").ok()?.parse().ok()?,
+            namespace: CString::new(env::var("PMIX_NAMESPACE").ok()?).ok()?,
+            functions: Functions::of_process()?,
+        })
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Makes this process's entry; whether that could be done.
+    pub fn put(&self, entry: &str) -> bool {
+        parts(self.rank, entry).all(|(key, text)| {
+            let (Ok(key), Ok(text)) = (CString::new(key), CString::new(text)) else {
+                return false;
+            };
+            let key: [c_char; 512] = filled(&key);
+            let mut value = Value::new(STRING, |data| data.string = text.as_ptr().cast_mut());
+            // SAFETY: a key and a value as PMIx declares them, which it copies.
+            let status = unsafe { (self.functions.put)(GLOBAL, key.as_ptr(), &mut value) };
+            status == SUCCESS
+        })
+    }
+
+    /// The entries of ranks, in their order, of each the one that it made.
+    ///
+    /// What another node's process has put may be on that node only. It is asked for if it is not
+    /// here. If it is not there either, the launcher waits for it, up to some seconds.
+    pub fn entries(&self, ranks: usize) -> Vec<Option<String>> {
+        let entry = |rank| joined(rank, |key| self.get(number(rank), key));
+        let mut entries: Vec<_> = (0..ranks).map(entry).collect();
+        let is_missing = |rank: &usize| entries[*rank].is_none();
+        let mut missing: Vec<usize> = (0..ranks).filter(is_missing).collect();
+        if !missing.is_empty() {
+            let here = self.ranks_here();
+            missing.retain(|rank| !here.contains(rank));
+            self.fetch(&missing);
+            for rank in missing {
+                entries[rank] = entry(rank);
+            }
+        }
+        entries
+    }
+
+    /// The ranks on this node, as far as the launcher says: what they have put is all here.
+    fn ranks_here(&self) -> Vec<usize> {
+        let list = self.get(ALL_RANKS, "pmix.lpeers").unwrap_or_default();
+        list.split(',')
+            .filter_map(|rank| rank.parse().ok())
+            .collect()
+    }
+
+    fn process(&self, rank: u32) -> Process {
+        let namespace = filled(&self.namespace);
+        Process { namespace, rank }
+    }
+
+    /// The value of a key that is known on this node.
+    fn get(&self, rank: u32, key: &str) -> Option<String> {
+        let key: [c_char; 512] = filled(&CString::new(key).ok()?);
+        let (process, info) = (self.process(rank), Info::immediate());
+        let mut value = std::ptr::null_mut();
+        // SAFETY: a process, a key and one attribute as PMIx declares them; writes a pointer.
+        let status = unsafe { (self.functions.get)(&process, key.as_ptr(), &info, 1, &mut value) };
+        if status != SUCCESS || value.is_null() {
+            return None;
+        }
+        // SAFETY: a value that PMIx has allocated, for its caller to free with what it points to.
+        unsafe {
+            let text = text_of(value);
+            if (*value).kind == STRING {
+                libc::free((*value).data.string.cast());
+            }
+            libc::free(value.cast());
+            text
+        }
+    }
+
+    /// Has what these ranks have put brought to this node, all at a time.
+    fn fetch(&self, ranks: &[usize]) {
+        let fetching = Arc::new(Fetching::new());
+        for &rank in ranks {
+            let Ok(key) = CString::new(key(rank, 0)) else {
+                continue;
+            };
+            let key: [c_char; 512] = filled(&key);
+            let process = self.process(number(rank));
+            fetching.start();
+            let data = Arc::into_raw(fetching.clone());
+            // SAFETY: as in `get`. The attribute, and `data`, live until `found` was called, since
+            // that owns a share of both.
+            let status = unsafe {
+                let info = &raw const (*data).info;
+                let data = data.cast_mut().cast();
+                (self.functions.get_later)(&process, key.as_ptr(), info, 1, found, data)
+            };
+            if status != SUCCESS {
+                // SAFETY: `found` will not be called, so its share is still here.
+                drop(unsafe { Arc::from_raw(data) });
+                fetching.end();
+            }
+        }
+        fetching.wait();
+    }
+}
+
+/// # Safety
+/// A value of PMIx's.
+unsafe fn text_of(value: *const Value) -> Option<String> {
+    // SAFETY: by this function's contract; what is of type string points to one.
+    unsafe {
+        if (*value).kind != STRING || (*value).data.string.is_null() {
+            return None;
+        }
+        let text = CStr::from_ptr((*value).data.string);
+        Some(text.to_string_lossy().into_owned())
+    }
+}
+
+/// Requests under way.
+struct Fetching {
+    info: Info,
+    outstanding: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Fetching {
+    fn new() -> Fetching {
+        Fetching {
+            info: Info::patient(),
+            outstanding: Mutex::new(0),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn start(&self) {
+        *self.outstanding.lock() += 1;
+    }
+
+    fn end(&self) {
+        *self.outstanding.lock() -= 1;
+        self.changed.notify_all();
+    }
+
+    /// The launcher ends each request in time; one that it forgets is given up a little later.
+    fn wait(&self) {
+        let end = Instant::now() + Duration::from_secs(2 * u64::from(PATIENCE.unsigned_abs()));
+        let mut outstanding = self.outstanding.lock();
+        while *outstanding > 0 && !self.changed.wait_until(&mut outstanding, end).timed_out() {}
+    }
+}
+
+// SAFETY: the attribute is only read, by PMIx; its value is a number.
+unsafe impl Send for Fetching {}
+// SAFETY: as above.
+unsafe impl Sync for Fetching {}
+
+/// The end of a request, in a thread of PMIx's.
+unsafe extern "C" fn found(_status: c_int, _value: *mut Value, data: *mut c_void) {
+    // SAFETY: the share that the request was started with, once.
+    let fetching = unsafe { Arc::from_raw(data.cast::<Fetching>().cast_const()) };
+    fetching.end();
+}

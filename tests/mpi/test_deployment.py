@@ -1,0 +1,79 @@
+"""Jobs in which not every rank has the library, or has the same: a file missing on one node, another
+version on another. The program gets what it gets without the library, and one line says why."""
+
+import re
+import shlex
+
+import pytest
+
+FIRST = ["4", "464", "8", "65536", "65536i", "464i", "dup", "idup", "barrier", "allreduce", "allgather", "medley"]
+
+
+def on_rank(rank, preload, command):
+    """The command, with another LD_PRELOAD on one rank."""
+    test = 'test "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = ' + str(rank)
+    return ["sh", "-c", f"{test} && export LD_PRELOAD={shlex.quote(preload)}; exec {shlex.join(map(str, command))}"]
+
+
+def without(mpi, rank, command):
+    return on_rank(rank, str(mpi.build / "tests" / "libyield.so"), command)
+
+
+def line_of(run):
+    """The one line that says that not all have the library."""
+    lines = re.findall("^circulant: .*so all calls of the job.*$", run.stderr, re.MULTILINE)
+    assert len(lines) == 1, run.describe()
+    return lines[0]
+
+
+@pytest.mark.parametrize("force", [0, 1])
+@pytest.mark.parametrize("call", FIRST)
+def test_a_rank_without(mpi, report, call, force):
+    """Whatever the program calls first, it goes on as without the library, and one line says which rank
+    is without it."""
+    absent = 2 if call in ("dup", "medley", "464") else 1
+    command = [mpi.program("first"), call]
+    native = mpi.native(3, command).expect_success()
+    run = mpi.preloaded(3, without(mpi, absent, command), report, {"FORCE": force}, timeout=60).expect_success()
+    assert run.stdout == native.stdout
+    assert f"rank {absent} runs without circulant" in line_of(run)
+    for operation, of in run.all_outcomes().items():
+        assert set(of) <= {"not_everywhere", "one_process"}, operation
+    assert run.outcomes("bcast")["not_everywhere"] > 0
+
+
+@pytest.mark.parametrize("processes, absent", [(2, 0), (2, 1), (5, 0), (5, 4)])
+def test_which_rank_is_without(mpi, report, processes, absent):
+    command = [mpi.program("first"), "medley"]
+    run = mpi.preloaded(processes, without(mpi, absent, command), report, {"FORCE": 1}, timeout=60)
+    assert f"rank {absent} runs without circulant" in line_of(run.expect_success())
+
+
+@pytest.mark.parametrize("call", FIRST)
+def test_all_ranks_with(mpi, report, call):
+    """The same program where all have it: the library runs its calls."""
+    run = mpi.preloaded(3, [mpi.program("first"), call], report, {"FORCE": 1}).expect_success()
+    assert not re.search("^circulant:", run.stderr, re.MULTILINE), run.describe()
+    for operation, of in run.all_outcomes().items():
+        assert set(of) <= {"circulant", "one_process"}, operation
+    assert run.outcomes("bcast")["circulant"] > 0
+
+
+@pytest.mark.parametrize("other", [0, 1, 3])
+def test_another_version(mpi, report, other):
+    """A rank with another version is named, and what it has."""
+    command = [mpi.program("first"), "464"]
+    preload = " ".join(str(mpi.build / "tests" / name) for name in ("libyield.so", "libimpostor.so"))
+    run = mpi.preloaded(4, on_rank(other, preload, command), report, {"FORCE": 1}, timeout=60).expect_success()
+    assert f"rank {other} has " in (line := line_of(run)) and "0.0.9-abc" in line
+    assert other == 0 or run.outcomes("bcast")["not_everywhere"] > 0
+
+
+def test_without_a_store(mpi, report):
+    """Under a launcher whose store is not known the settings are agreed on by messages."""
+    if mpi.family == "openmpi":
+        pytest.skip("Open MPI does not start without PMIx")
+    command = ["env", "-u", "HYDI_CONTROL_FD", "-u", "HYDRA_BSTRAP_PGID", mpi.program("first"), "464"]
+    run = mpi.preloaded(5, command, report, {"FORCE": 1}).expect_success()
+    assert run.outcomes("bcast")["circulant"] > 0
+    assert set(run.outcomes("allreduce")) <= {"circulant", "one_process"}
