@@ -230,7 +230,10 @@ fn good_values_of_each_operations_variables() {
 
 #[test]
 fn a_report_goes_where_it_is_sent() {
-    assert_eq!(accepted("REPORT=stderr").report.as_deref(), Some("stderr"));
+    for stream in ["stdout", "stderr"] {
+        let variable = format!("REPORT={stream}");
+        assert_eq!(accepted(&variable).report.as_deref(), Some(stream));
+    }
     assert_eq!(
         accepted("REPORT=run %r.json").report.as_deref(),
         Some("run %r.json")

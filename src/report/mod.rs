@@ -338,6 +338,8 @@ fn table<const N: usize>(
 /// Where a report goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
+    /// Standard output, as text.
+    Stdout,
     /// Standard error, as text.
     Stderr,
     /// A file, as JSON; what it held before is lost.
@@ -356,8 +358,10 @@ impl Destination {
         if !writes {
             return None;
         }
-        if setting == "stderr" {
-            return Some(Destination::Stderr);
+        match setting {
+            "stdout" => return Some(Destination::Stdout),
+            "stderr" => return Some(Destination::Stderr),
+            _ => {}
         }
         let suffix = spawned.map(|number| format!(".spawned-{number}"));
         let name = setting.replace("%r", &rank.to_string()) + &suffix.unwrap_or_default();
@@ -368,9 +372,14 @@ impl Destination {
 /// Writes the report of this process.
 ///
 /// # Errors
-/// Those of opening and writing the file, or of writing to standard error.
+/// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
     match destination {
+        Destination::Stdout => {
+            let mut out = io::stdout();
+            out.write_all(render_text(header).as_bytes())?;
+            out.flush()
+        }
         Destination::Stderr => io::stderr().write_all(render_text(header).as_bytes()),
         Destination::File(path) => File::create(path)?.write_all(render_json(header).as_bytes()),
     }
@@ -584,12 +593,16 @@ circulant: reduce_scatter_block  circulant              1   4000000  0.101235   
         let first = |setting, rank| Destination::of_rank(setting, rank, None);
         assert_eq!(first("stderr", 0), Some(Destination::Stderr));
         assert_eq!(first("stderr", 1), None);
+        assert_eq!(first("stdout", 0), Some(Destination::Stdout));
+        assert_eq!(first("stdout", 1), None);
+        assert_eq!(first("./stdout", 0), file("./stdout"));
         assert_eq!(first("a.json", 0), file("a.json"));
         assert_eq!(first("a.json", 1), None);
         assert_eq!(first("a.%r.json", 0), file("a.0.json"));
         assert_eq!(first("%r/%r", 12), file("12/12"));
         let spawned = |setting, rank| Destination::of_rank(setting, rank, Some(77));
         assert_eq!(spawned("stderr", 0), Some(Destination::Stderr));
+        assert_eq!(spawned("stdout", 0), Some(Destination::Stdout));
         assert_eq!(spawned("a.json", 0), file("a.json.spawned-77"));
         assert_eq!(spawned("a.json", 1), None);
         assert_eq!(spawned("a.%r.json", 3), file("a.3.json.spawned-77"));

@@ -165,7 +165,7 @@ pub(super) enum Accepts {
     Decimal(RangeInclusive<f64>),
     /// [Rules](rules).
     Rules,
-    /// `stderr` or the name of a file.
+    /// `stdout`, `stderr` or the name of a file.
     Destination,
     /// The name of a file.
     File,
@@ -223,7 +223,7 @@ impl fmt::Display for Accepts {
                 write!(f, "a decimal number from {least} to {most}")
             }
             Accepts::Rules => f.write_str("auto, native or circulant, or rules"),
-            Accepts::Destination => f.write_str("stderr or a file name"),
+            Accepts::Destination => f.write_str("stdout, stderr or a file name"),
             Accepts::File => f.write_str("a file name"),
         }
     }

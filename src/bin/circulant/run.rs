@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 
-    /// Where the report at the end goes: stderr or a file (as --set REPORT=FILE)
+    /// Where the report at the end goes: stdout, stderr or a file (as --set REPORT=FILE)
     #[arg(long, value_name = "FILE")]
     report: Option<String>,
 
