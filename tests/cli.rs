@@ -6,7 +6,243 @@
     reason = "a test that cannot go on panics, helpers included"
 )]
 
-use std::process::Command;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder for the files of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("circulant-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Compiles a file of C.
+    fn compile(&self, name: &str, code: &str, options: &[&str]) -> PathBuf {
+        let source = self.join("source.c");
+        fs::write(&source, code).unwrap();
+        let file = self.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.current_dir(&self.0).arg("-o").arg(&file);
+        let done = compiler.arg(&source).args(options).status();
+        assert!(done.unwrap().success(), "{name}");
+        file
+    }
+
+    /// A build of the library that does nothing.
+    fn build(&self, name: &str) -> PathBuf {
+        let library = format!("builds/{name}/libcirculant.so");
+        self.compile(&library, "int nothing;", &["-shared", "-fPIC"])
+    }
+
+    /// A program that needs an MPI library, which says that it is Open MPI 4.1.4, beside itself.
+    /// It prints what is preloaded.
+    fn program(&self) -> PathBuf {
+        const MPI: &str = "#include <string.h>
+            int MPI_Get_library_version(char *text, int *length) {
+                strcpy(text, \"Open MPI v4.1.4, of a test\");
+                *length = (int)strlen(text);
+                return 0;
+            }";
+        const PROGRAM: &str = "#include <stdio.h>
+            #include <stdlib.h>
+            int MPI_Get_library_version(char *text, int *length);
+            int main(void) {
+                char text[100];
+                int length;
+                const char *preloaded = getenv(\"LD_PRELOAD\");
+                printf(\"runs with %s\\n\", preloaded ? preloaded : \"nothing\");
+                return MPI_Get_library_version(text, &length);
+            }";
+        let options = ["-shared", "-fPIC", "-Wl,-soname,libmpi.so.40"];
+        self.compile("libmpi.so.40", MPI, &options);
+        let options = ["-L.", "-l:libmpi.so.40", "-Wl,-rpath,$ORIGIN"];
+        self.compile("app", PROGRAM, &options)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program, without settings and what launchers set.
+fn circulant() -> Command {
+    let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
+    circulant.env_clear().env("PATH", "/usr/bin:/bin");
+    circulant
+}
+
+/// Status, standard output and standard error.
+fn texts(output: Output) -> (Option<i32>, String, String) {
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code(), out, err)
+}
+
+/// What `circulant run` does with these options and a program, with the builds of a folder.
+fn run(folder: &Folder, options: &[&str], program: &Path) -> (Option<i32>, String, String) {
+    let mut circulant = circulant();
+    circulant
+        .arg("run")
+        .arg("--libraries")
+        .arg(folder.join("builds"));
+    texts(circulant.args(options).arg(program).output().unwrap())
+}
+
+/// The same of `circulant which`, with variables of a launcher.
+fn which(
+    folder: &Folder,
+    options: &[&str],
+    program: &Path,
+    variables: &[(&str, &str)],
+) -> (Option<i32>, String, String) {
+    let mut circulant = circulant();
+    circulant.envs(variables.iter().copied());
+    circulant
+        .arg("which")
+        .arg("--libraries")
+        .arg(folder.join("builds"));
+    texts(circulant.args(options).arg(program).output().unwrap())
+}
+
+#[test]
+fn which_build_a_program_would_use_and_why() {
+    let folder = Folder::new("which");
+    let app = folder.program();
+    for name in ["openmpi-4.1.4", "openmpi-4.1.6", "openmpi-5.0.7"] {
+        folder.build(name);
+    }
+    let mpi = folder.join("libmpi.so.40");
+    let line = |name: &str| folder.join("builds").join(name).join("libcirculant.so");
+    let (app_text, mpi) = (app.display(), mpi.display());
+    let first = format!("program  {app_text}\nMPI      Open MPI 4.1.4: it needs {mpi}\n");
+    let build = |name: &str, why: &str| format!("build    {}: {why}\n", line(name).display());
+    let same = first.clone() + &build("openmpi-4.1.4", "for the same version");
+    assert_eq!(
+        which(&folder, &[], &app, &[]),
+        (Some(0), same, String::new())
+    );
+    // As `run` does.
+    let preloaded = line("openmpi-4.1.4");
+    let ran = format!("runs with {}\n", preloaded.display());
+    assert_eq!(
+        run(&folder, &["--require"], &app),
+        (Some(0), ran, String::new())
+    );
+
+    fs::remove_file(preloaded).unwrap();
+    let near = first.clone() + &build("openmpi-4.1.6", "for the same major version");
+    assert_eq!(which(&folder, &[], &app, &[]).1, near);
+    let (_, named, _) = which(&folder, &["--build", "openmpi-5.0.7"], &app, &[]);
+    let refused = "but not with --require: ";
+    let expected = first.clone() + &build("openmpi-5.0.7", "named by --build") + refused;
+    assert!(named.starts_with(&expected), "{named}");
+    assert!(
+        named.ends_with("--build names a build for Open MPI 5.0.7\n"),
+        "{named}"
+    );
+
+    fs::remove_file(line("openmpi-4.1.6")).unwrap();
+    let (status, none, _) = which(&folder, &[], &app, &[]);
+    let why = format!("build    none: {app_text} uses Open MPI 4.1.4, for which there is no build");
+    assert!(none.starts_with(&(first + &why)), "{none}");
+    assert_eq!(status, Some(1));
+}
+
+#[test]
+fn which_mpi_a_launcher_tells() {
+    let folder = Folder::new("told");
+    folder.build("openmpi-5.0.7");
+    let sh = Path::new("sh");
+    let launcher = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_VERSION", "5.0.7")];
+    let (status, told, _) = which(&folder, &[], sh, &launcher);
+    assert_eq!(status, Some(0));
+    assert!(
+        told.contains("Open MPI 5.0.7: a launcher has set OMPI_COMM_WORLD_RANK"),
+        "{told}"
+    );
+    assert!(told.ends_with("for the same version\n"), "{told}");
+    let (status, told, _) = which(&folder, &[], sh, &[]);
+    assert_eq!(status, Some(0));
+    assert!(told.contains("MPI      unknown"), "{told}");
+    assert!(told.contains("the only build that is installed"), "{told}");
+    let (status, told, err) = which(&folder, &[], Path::new("./missing"), &[]);
+    assert_eq!((status, &*told), (Some(1), ""));
+    assert_eq!(err, "circulant: ./missing: no such program\n");
+}
+
+/// With `--require` the program is not run, there is one line, and the status is 125.
+fn is_refused(folder: &Folder, options: &[&str], program: &Path, why: &str) {
+    let all = [&["--require"], options].concat();
+    let (status, out, err) = run(folder, &all, program);
+    assert_eq!((status, &*out), (Some(125), ""), "{options:?} {err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(err.starts_with("circulant: ") && err.contains(why), "{err}");
+}
+
+#[test]
+fn nothing_runs_that_is_not_sure_where_that_is_required() {
+    let folder = Folder::new("required");
+    let app = folder.program();
+    is_refused(&folder, &[], &app, "builds: No such file");
+    folder.build("openmpi-5.0.7");
+    is_refused(&folder, &[], &app, "no build");
+    is_refused(
+        &folder,
+        &["--build", "openmpi-4.1.4"],
+        &app,
+        "there is no such build",
+    );
+    is_refused(
+        &folder,
+        &["--build", "openmpi-5.0.7"],
+        &app,
+        "a build for Open MPI 5.0.7",
+    );
+    let (status, out, _) = run(&folder, &["--build", "openmpi-5.0.7"], &app);
+    assert_eq!((status, &out[..10]), (Some(0), "runs with "));
+
+    // What is guessed: the only build, for a program that need not be one of MPI.
+    is_refused(&folder, &[], Path::new("true"), "nothing says which MPI");
+    assert_eq!(run(&folder, &[], Path::new("true")).0, Some(0));
+
+    // A library that is none.
+    let library = folder.build("openmpi-4.1.4");
+    assert_eq!(run(&folder, &["--require"], &app).0, Some(0));
+    fs::write(library, "no library").unwrap();
+    is_refused(&folder, &[], &app, "cannot be preloaded");
+}
+
+#[test]
+fn nothing_runs_that_takes_no_library_where_that_is_required() {
+    let folder = Folder::new("untakeable");
+    let app = folder.program();
+    folder.build("openmpi-4.1.4");
+    let build = ["--build", "openmpi-4.1.4"];
+    let code = "void _start(void) { for (;;) {} }";
+    let linked = folder.compile("static", code, &["-static", "-nostdlib"]);
+    is_refused(&folder, &build, &linked, "linked statically");
+    let set = |mode| fs::set_permissions(&app, PermissionsExt::from_mode(mode)).unwrap();
+    set(0o4755);
+    is_refused(&folder, &[], &app, "set-user-ID");
+    set(0o311);
+    // Root reads everything.
+    if fs::File::open(&app).is_err() {
+        is_refused(&folder, &build, &app, "cannot be read");
+    }
+    set(0o755);
+    assert_eq!(run(&folder, &["--require"], &app).0, Some(0));
+}
 
 /// Status, standard output and standard error of `circulant schedule`.
 fn schedule(options: &[&str]) -> (bool, String, String) {
@@ -127,7 +363,10 @@ fn long_options(page: &str, requests: &[&str]) -> Vec<String> {
 fn the_manual_page_has_the_options_of_each_subcommand() {
     let page = include_str!("../docs/man/circulant.1");
     let (_, description) = page.split_once(".Sh DESCRIPTION").unwrap();
-    for subcommand in ["run", "info", "schedule", "verify", "trace"] {
+    let subcommands = [
+        "run", "which", "report", "tune", "info", "schedule", "verify", "trace",
+    ];
+    for subcommand in subcommands {
         let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
         let output = circulant.args([subcommand, "--help"]).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();

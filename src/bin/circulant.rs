@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 #[path = "circulant/builds.rs"]
 mod builds;
+#[path = "circulant/choice.rs"]
+mod choice;
 #[path = "circulant/clock.rs"]
 mod clock;
 #[path = "circulant/info.rs"]
@@ -36,6 +38,8 @@ mod transcription;
 mod tune;
 #[path = "circulant/verify.rs"]
 mod verify;
+#[path = "circulant/which.rs"]
+mod which;
 
 /// Round-optimal collective communication on circulant graphs, under existing MPI programs.
 #[derive(Parser)]
@@ -49,6 +53,8 @@ struct Arguments {
 enum Command {
     /// Run a program under the library: mpirun -n 16 circulant run ./app
     Run(run::Arguments),
+    /// Show which MPI a program uses, and the build that it would run under
+    Which(which::Arguments),
     /// Show what a run did and learned, from its report in JSON
     Report(report::Arguments),
     /// Measure who runs the calls of each operation fastest here, for a profile: mpirun -n 16
@@ -67,6 +73,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Which(arguments) => which::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

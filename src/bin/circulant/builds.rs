@@ -64,7 +64,7 @@ impl Version {
         (numbers.len() >= 2).then_some(Version(numbers))
     }
 
-    fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         !self.0.is_empty()
     }
 
@@ -95,7 +95,7 @@ pub struct Mpi {
 
 impl Mpi {
     /// From the name of a folder, such as openmpi-4.1.4.
-    fn of_folder(name: &str) -> Option<Mpi> {
+    pub fn of_folder(name: &str) -> Option<Mpi> {
         let (family, version) = name.split_once('-')?;
         let (family, ..) = Family::ALL.iter().find(|(_, id, _)| *id == family)?;
         let version = Version::parse(version)?;
@@ -103,6 +103,13 @@ impl Mpi {
             family: *family,
             version,
         })
+    }
+
+    /// Whether what was built for it may be for `other`, too: of one family, and of one major
+    /// version, as far as that is known.
+    pub fn may_serve(&self, other: &Mpi) -> bool {
+        let is_known = self.version.is_known() && other.version.is_known();
+        self.family == other.family && (!is_known || self.version.major() == other.version.major())
     }
 }
 
@@ -175,15 +182,13 @@ pub fn fitting<'a>(builds: &'a [Build], mpi: &Mpi) -> Vec<&'a Build> {
     let version = |build: &&Build| build.mpi.version.clone();
     let rank = |build: &&Build| (version(build).agreement(&mpi.version), version(build));
     let mut best: BTreeMap<Option<u64>, &Build> = BTreeMap::new();
-    for build in builds.iter().filter(|build| build.mpi.family == mpi.family) {
+    for build in builds.iter().filter(|build| build.mpi.may_serve(mpi)) {
         let major = build.mpi.version.major();
-        if !mpi.version.is_known() || major == mpi.version.major() {
-            let chosen = best.entry(major).or_insert(build);
-            *chosen = [*chosen, build]
-                .into_iter()
-                .max_by_key(rank)
-                .unwrap_or(build);
-        }
+        let chosen = best.entry(major).or_insert(build);
+        *chosen = [*chosen, build]
+            .into_iter()
+            .max_by_key(rank)
+            .unwrap_or(build);
     }
     best.into_values().collect()
 }

@@ -6,25 +6,113 @@
 //! 2. For a script, or an interpreter that loads MPI later: the MPI whose launcher has started this
 //!    process, by its environment, which is the same on all nodes of a job.
 
+use std::cell::OnceCell;
 use std::env;
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, OsStr, OsString};
+use std::fmt;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use object::Endianness;
-use object::elf::FileHeader64;
+use object::elf::{ELFMAG, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::builds::{Family, Mpi, Version};
 
-/// The MPI that the program in `file` uses; none where nothing says which.
-pub fn mpi_of(file: &Path) -> Option<Mpi> {
-    match needed_mpi(file) {
-        Some(library) => Some(mpi_in(&library)),
-        None => launcher(),
+/// A program.
+pub struct Program {
+    pub file: PathBuf,
+    told: OnceCell<Option<Told>>,
+}
+
+/// The MPI of a program or a job, and what tells it.
+#[derive(Debug)]
+pub struct Told {
+    pub mpi: Mpi,
+    pub by: Evidence,
+}
+
+/// What tells which MPI a program uses.
+#[derive(Debug)]
+pub enum Evidence {
+    /// The MPI library that it needs.
+    Library(PathBuf),
+    /// A variable of a launcher's.
+    Launcher(&'static str),
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Evidence::Library(library) => write!(f, "it needs {}", library.display()),
+            Evidence::Launcher(name) => write!(f, "a launcher has set {name}"),
+        }
+    }
+}
+
+impl Program {
+    /// The program that executing `name` would run; none where there is none.
+    pub fn find(name: &OsStr) -> Option<Program> {
+        // That of execvp(3) without one.
+        let path = env::var_os("PATH").unwrap_or(OsString::from("/bin:/usr/bin"));
+        let file = which::which_in(name, Some(path), env::current_dir().ok()?).ok()?;
+        let told = OnceCell::new();
+        Some(Program { file, told })
+    }
+
+    /// The MPI that it uses; none where nothing says which. What it needs is looked at only once,
+    /// and only when it is asked for: an MPI library is loaded for that.
+    pub fn told(&self) -> Option<&Told> {
+        let find = || match needed_mpi(&self.file) {
+            Some(library) => Some(Told {
+                mpi: mpi_in(&library),
+                by: Evidence::Library(library),
+            }),
+            None => launcher(),
+        };
+        self.told.get_or_init(find).as_ref()
+    }
+
+    /// Whether a dynamic linker would preload a library into it; why not.
+    pub fn takes_preloaded(&self) -> Result<(), String> {
+        let name = self.file.display();
+        let unreadable = |error| format!("{name} cannot be read: {error}");
+        let data = beginning(&self.file).map_err(unreadable)?;
+        let mode = fs::metadata(&self.file).map_err(unreadable)?.permissions();
+        let what = if mode.mode() & 0o6000 != 0 {
+            "set-user-ID or set-group-ID"
+        } else if data.starts_with(&ELFMAG) && interpreter(&data).is_none() {
+            "linked statically or for another machine"
+        } else {
+            return Ok(());
+        };
+        Err(format!(
+            "{name} is {what}: nothing can be preloaded into it"
+        ))
+    }
+
+    /// Whether its dynamic linker loads the library that is preloaded; why not. Of a script this
+    /// program stands for the interpreter.
+    pub fn loads(&self, library: &Path) -> Result<(), String> {
+        let list = |file: &Path| listing(file, Some(library));
+        let ours = || list(&env::current_exe().ok()?);
+        let Some(Output { stdout, stderr, .. }) = list(&self.file).or_else(ours) else {
+            return Ok(());
+        };
+        let path = library.to_string_lossy();
+        if String::from_utf8_lossy(&stdout).contains(&*path) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&stderr);
+        let said = said
+            .lines()
+            .next()
+            .unwrap_or("the dynamic linker leaves it out");
+        Err(format!("{path} cannot be preloaded: {said}"))
     }
 }
 
@@ -32,28 +120,38 @@ pub fn mpi_of(file: &Path) -> Option<Mpi> {
 /// listed: libraries that it looks for beside itself ($ORIGIN) are beside that, which the dynamic
 /// linker knows of a program that runs, but not of one that it lists.
 fn needed_mpi(program: &Path) -> Option<PathBuf> {
-    let program = fs::canonicalize(program).ok()?;
-    let linker = dynamic_linker(&program)?;
-    let listing = Command::new(linker)
-        .arg("--list")
-        .arg(program)
-        .output()
-        .ok()?;
+    let listing = listing(program, None)?;
     let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
     listing.lines().find_map(mpi_library)
 }
 
+/// What the dynamic linker of an ELF program would load, with this library preloaded.
+fn listing(program: &Path, preloaded: Option<&Path>) -> Option<Output> {
+    let program = fs::canonicalize(program).ok()?;
+    let mut command = Command::new(dynamic_linker(&program)?);
+    command.arg("--list").arg(program);
+    command.envs(preloaded.map(|library| ("LD_PRELOAD", library)));
+    command.output().ok()
+}
+
 /// The dynamic linker that an ELF file names; none in files of other kinds, or linked statically.
 fn dynamic_linker(program: &Path) -> Option<PathBuf> {
-    /// The headers and the name stand at the beginning of a file.
+    interpreter(&beginning(program).ok()?)
+}
+
+/// The beginning of a file, where the headers of an ELF file stand, and the name of its linker.
+fn beginning(file: &Path) -> io::Result<Vec<u8>> {
     const BEGINNING: u64 = 1 << 16;
     let mut data = Vec::new();
-    let file = File::open(program).ok()?;
-    file.take(BEGINNING).read_to_end(&mut data).ok()?;
-    let header = FileHeader64::<Endianness>::parse(&*data).ok()?;
+    File::open(file)?.take(BEGINNING).read_to_end(&mut data)?;
+    Ok(data)
+}
+
+fn interpreter(data: &[u8]) -> Option<PathBuf> {
+    let header = FileHeader64::<Endianness>::parse(data).ok()?;
     let endian = header.endian().ok()?;
-    let headers = header.program_headers(endian, &*data).ok()?;
-    let named = |header: &_| ProgramHeader::interpreter(header, endian, &*data).ok()?;
+    let headers = header.program_headers(endian, data).ok()?;
+    let named = |header: &_| ProgramHeader::interpreter(header, endian, data).ok()?;
     let name = headers.iter().find_map(named)?;
     Some(Path::new(OsStr::from_bytes(name)).to_owned())
 }
@@ -121,20 +219,25 @@ fn version_text(library: &Path) -> Result<String, libloading::Error> {
 }
 
 /// The MPI whose launcher has started this process.
-pub fn launcher() -> Option<Mpi> {
+pub fn launcher() -> Option<Told> {
+    const OPEN_MPI: &str = "OMPI_COMM_WORLD_RANK";
+    const HYDRA: &str = "HYDI_CONTROL_FD";
     let said = |name: &str| env::var(name).ok();
-    let (family, version) = if said("OMPI_COMM_WORLD_RANK").is_some() {
+    let (family, version, name) = if said(OPEN_MPI).is_some() {
         // From version 5 on it says which it is.
         let version = said("OMPI_VERSION").map(|text| Version::find(&text));
-        (Family::OpenMpi, version.unwrap_or(Version::of_major(4)))
+        let version = version.unwrap_or(Version::of_major(4));
+        (Family::OpenMpi, version, OPEN_MPI)
     } else if env::vars_os().any(|(name, _)| name.as_bytes().starts_with(b"I_MPI_")) {
-        (Family::IntelMpi, Version::default())
-    } else if said("HYDI_CONTROL_FD").is_some() {
-        (Family::Mpich, Version::default())
+        (Family::IntelMpi, Version::default(), "I_MPI_*")
+    } else if said(HYDRA).is_some() {
+        (Family::Mpich, Version::default(), HYDRA)
     } else {
         return None;
     };
-    Some(Mpi { family, version })
+    let mpi = Mpi { family, version };
+    let by = Evidence::Launcher(name);
+    Some(Told { mpi, by })
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use std::time::Duration;
 use circulant::launcher;
 use circulant::select::Settings;
 
-use crate::builds::{self, Build};
-use crate::program;
+use crate::choice::{self, Choice, Complaint};
+use crate::program::Program;
 
 /// Exit statuses, as of env(1) and its like.
 const REFUSED: u8 = 125;
@@ -40,20 +39,20 @@ pub struct Arguments {
     #[arg(long = "try", requires = "observe")]
     try_some: bool,
 
-    /// Do not run the program natively where no installed build fits its MPI
+    /// Run the program only if a build is sure to fit its MPI, and to be loaded
     #[arg(long)]
     require: bool,
 
-    /// The folder with the builds [default: where circulant is installed]
-    #[arg(long, value_name = "FOLDER")]
-    libraries: Option<PathBuf>,
-
-    /// The build to use, as its folder is called, such as openmpi-4.1.4 [default: by the program]
-    #[arg(long, value_name = "NAME")]
-    build: Option<OsString>,
+    #[command(flatten)]
+    choice: choice::Options,
 
     /// The program, and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
     command: Vec<OsString>,
 }
 
@@ -94,20 +93,16 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         command.env("CIRCULANT_SELECT", select);
     }
     // Of a program that is not there, executing it has to speak.
-    if let Ok(file) = which::which(program) {
-        match library(arguments, &file).and_then(preloadable) {
-            Ok(library) => {
-                command.env("LD_PRELOAD", preloaded(&library));
+    if let Some(found) = Program::find(program) {
+        match choose(arguments, &found) {
+            Ok(choice) => {
+                command.env("LD_PRELOAD", preloaded(&choice.library));
             }
             Err(Complaint { here: true, text }) => {
                 eprintln!("circulant: {text}");
                 return Ok(REFUSED.into());
             }
-            Err(Complaint { text, .. }) if arguments.require => {
-                say(&text);
-                leave_time_to_speak();
-                return Ok(REFUSED.into());
-            }
+            Err(Complaint { text, .. }) if arguments.require => return Ok(refuse(&text, REFUSED)),
             Err(Complaint { text, .. }) => say(&format!("{text}; the program runs natively")),
         }
     }
@@ -117,66 +112,19 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     Ok(if found { NOT_EXECUTABLE } else { NOT_FOUND }.into())
 }
 
-/// Why there is no library for the program.
-struct Complaint {
-    /// Whether that may be so on this node only: then the program must not run natively, for others
-    /// of its job would wait for it.
-    here: bool,
-    text: String,
-}
-
-/// The library for the program, which is in `file`, or why there is none.
-fn library(arguments: &Arguments, file: &Path) -> Result<PathBuf, Complaint> {
-    let here = |text| Complaint { here: true, text };
-    let unreadable = |error: io::Error| here(error.to_string());
-    let folder = builds::folder(arguments.libraries.as_deref()).map_err(unreadable)?;
-    if let Some(name) = &arguments.build {
-        let library = folder.join(name).join(builds::LIBRARY);
-        return if library.is_file() {
-            Ok(library)
-        } else {
-            let library = library.display();
-            Err(here(format!("{library}: there is no such build")))
-        };
+fn choose(arguments: &Arguments, program: &Program) -> Result<Choice, Complaint> {
+    let choice = choice::choose(&arguments.choice, program)?;
+    if arguments.require {
+        choice::require(&choice, program)?;
     }
-    let builds = builds::installed(&folder).map_err(unreadable)?;
-    choose(&builds, &folder, file).map_err(|text| Complaint { here: false, text })
+    Ok(choice)
 }
 
-fn choose(builds: &[Build], folder: &Path, file: &Path) -> Result<PathBuf, String> {
-    let (name, folder) = (file.display(), folder.display());
-    let build = match (program::mpi_of(file), builds) {
-        (Some(mpi), _) => match *builds::fitting(builds, &mpi) {
-            [] => {
-                return Err(format!(
-                    "{name} uses {mpi}, for which there is no build in {folder}"
-                ));
-            }
-            [build] => build,
-            _ => {
-                return Err(format!(
-                    "nothing says which version of {mpi} {name} uses (--build)"
-                ));
-            }
-        },
-        // The library itself sees to it that it does nothing under another MPI.
-        (None, [only]) => only,
-        (None, _) => return Err(format!("nothing says which MPI {name} uses (--build)")),
-    };
-    Ok(build.library.clone())
-}
-
-/// The library, if the dynamic linker takes its path for one.
-fn preloadable(library: PathBuf) -> Result<PathBuf, Complaint> {
-    let is_separator = |byte: &u8| [b' ', b':'].contains(byte);
-    if !library.as_os_str().as_bytes().iter().any(is_separator) {
-        return Ok(library);
-    }
-    let library = library.display();
-    Err(Complaint {
-        here: false,
-        text: format!("{library} has a space or a colon in its path, which LD_PRELOAD cannot hold"),
-    })
+/// Ends this process and, under most launchers, its job.
+fn refuse(complaint: &str, status: u8) -> ExitCode {
+    say(complaint);
+    leave_time_to_speak();
+    status.into()
 }
 
 /// The library, before what is preloaded already.

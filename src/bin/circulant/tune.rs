@@ -131,7 +131,7 @@ fn chosen_folder(arguments: &Arguments) -> io::Result<PathBuf> {
     }
     let all = builds::installed(&folder)?;
     let fitting = match program::launcher() {
-        Some(mpi) => builds::fitting(&all, &mpi),
+        Some(told) => builds::fitting(&all, &told.mpi),
         None => all.iter().collect(),
     };
     match *fitting {
