@@ -244,6 +244,28 @@ fn nothing_runs_that_takes_no_library_where_that_is_required() {
     assert_eq!(run(&folder, &["--require"], &app).0, Some(0));
 }
 
+#[test]
+fn a_launcher_belongs_before_the_command() {
+    let folder = Folder::new("misplaced");
+    let app = folder.program();
+    folder.build("openmpi-4.1.4");
+    for launcher in ["mpirun", "/opt/bin/mpiexec.hydra", "srun"] {
+        let mut circulant = circulant();
+        circulant.args(["run", "--report", "stderr", launcher, "-n", "4"]);
+        let (status, out, err) = texts(circulant.arg(&app).arg("a b").output().unwrap());
+        assert_eq!((status, &*out), (Some(2), ""));
+        let name = launcher.rsplit('/').next().unwrap();
+        let (program, app) = (env!("CARGO_BIN_EXE_circulant"), app.display());
+        assert_eq!(
+            err,
+            format!(
+                "circulant: {name} starts the processes, so it comes first: {launcher} -n 4 \
+                 {program} run --report stderr {app} 'a b'\n"
+            )
+        );
+    }
+}
+
 /// Status, standard output and standard error of `circulant schedule`.
 fn schedule(options: &[&str]) -> (bool, String, String) {
     let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));

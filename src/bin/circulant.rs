@@ -16,6 +16,8 @@ mod clock;
 mod info;
 #[path = "circulant/markdown.rs"]
 mod markdown;
+#[path = "circulant/misplaced.rs"]
+mod misplaced;
 #[path = "circulant/program.rs"]
 mod program;
 #[path = "circulant/report.rs"]

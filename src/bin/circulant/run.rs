@@ -13,9 +13,11 @@ use circulant::launcher;
 use circulant::select::Settings;
 
 use crate::choice::{self, Choice, Complaint};
+use crate::misplaced;
 use crate::program::Program;
 
-/// Exit statuses, as of env(1) and its like.
+/// Exit statuses: that of wrong options, and as of env(1) and its like.
+const MISPLACED: u8 = 2;
 const REFUSED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -77,6 +79,9 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let [program, rest @ ..] = &*arguments.command else {
         return Ok(NOT_FOUND.into());
     };
+    if let Some(complaint) = misplaced::complaint(&arguments.command) {
+        return Ok(refuse(&complaint, MISPLACED));
+    }
     let mut command = Command::new(program);
     command.args(rest);
     command.envs(arguments.set.iter().map(|(name, value)| (name, value)));
