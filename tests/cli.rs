@@ -504,3 +504,68 @@ fn what_is_no_report_is_named() {
         );
     }
 }
+
+/// What `circulant info` says with these options and settings, of a folder without builds but one.
+fn info(folder: &Folder, options: &[&str], settings: &[(&str, &str)]) -> (String, String) {
+    let mut circulant = circulant();
+    circulant
+        .arg("info")
+        .arg("--libraries")
+        .arg(folder.join("builds"));
+    circulant.args(options).envs(settings.iter().copied());
+    let (status, out, err) = texts(circulant.output().unwrap());
+    assert_eq!(status, Some(0), "{err}");
+    (out, err)
+}
+
+#[test]
+fn info_begins_with_what_differs_from_the_defaults() {
+    let folder = Folder::new("info");
+    folder.build("openmpi-4.1.4");
+    let (out, err) = info(&folder, &[], &[]);
+    assert_eq!(err, "");
+    let (first, rest) = out.split_once("\nBuilds in ").unwrap();
+    assert!(
+        first.ends_with("\n\nAll settings are the defaults.\n"),
+        "{first}"
+    );
+    assert!(rest.contains("  Open MPI 4.1.4  "), "{rest}");
+    assert!(rest.contains("  CIRCULANT_SENDS=2  "), "{rest}");
+    // One that is set to its default does not differ.
+    let set = [("CIRCULANT_BLOCKS", "7"), ("CIRCULANT_SENDS", "2")];
+    let (out, _) = info(&folder, &[], &set);
+    let (first, rest) = out.split_once("\nBuilds in ").unwrap();
+    let (_, differing) = first
+        .split_once("that differ from the defaults:\n")
+        .unwrap();
+    let differing: Vec<_> = differing.split_whitespace().collect();
+    assert_eq!(differing, ["CIRCULANT_BLOCKS=7", "environment"]);
+    let sends = rest.lines().find(|line| line.contains("CIRCULANT_SENDS=2"));
+    assert!(sends.unwrap().ends_with("environment"), "{rest}");
+    assert!(!rest.contains("CIRCULANT_BLOCKS="), "{rest}");
+}
+
+#[test]
+fn info_for_programs() {
+    let folder = Folder::new("json");
+    let library = folder.build("openmpi-4.1.4");
+    let set = [("CIRCULANT_SENDS", "3"), ("CIRCULANT_FROCE", "1")];
+    let (out, err) = info(&folder, &["--json"], &set);
+    assert_eq!(err, "");
+    let info: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let build = serde_json::json!({
+        "mpi": "Open MPI", "version": "4.1.4", "library": library.to_str().unwrap(),
+    });
+    assert_eq!(info["builds"], serde_json::json!([build]));
+    let settings = info["settings"].as_array().unwrap();
+    let sends = settings
+        .iter()
+        .find(|setting| setting["name"] == "CIRCULANT_SENDS");
+    let expected = serde_json::json!({
+        "name": "CIRCULANT_SENDS", "value": "3", "default": "2", "origin": "environment",
+    });
+    assert_eq!(sends, Some(&expected));
+    let complaints = info["complaints"].as_array().unwrap();
+    assert_eq!(complaints.len(), 1);
+    assert!(complaints[0].as_str().unwrap().contains("CIRCULANT_FORCE"));
+}

@@ -62,7 +62,7 @@ enum Command {
     /// Measure who runs the calls of each operation fastest here, for a profile: mpirun -n 16
     /// circulant tune
     Tune(tune::Arguments),
-    /// Show the installed builds of the library and the settings in force
+    /// Show the settings in force and the installed builds of the library
     Info(info::Arguments),
     /// Print receive and send schedules, as the paper's tables do, or time their computation
     Schedule(schedule::Arguments),

@@ -217,6 +217,7 @@ def test_info(circulant, mpi):
     assert re.search(rf"{title} {version} +{mpi.build}/libcirculant.so$", text, re.MULTILINE), text
     assert re.search(r"CIRCULANT_BLOCKS=7 +environment$", text, re.MULTILINE)
     assert re.search(r"CIRCULANT_WINDOW=1 +default$", text, re.MULTILINE)
+    assert text.index("CIRCULANT_BLOCKS=7") < text.index("Builds in") < text.index("CIRCULANT_WINDOW=1")
     assert b"CIRCULANT_BLOCKS" in shown.stderr
 
 
