@@ -386,7 +386,7 @@ fn the_manual_page_has_the_options_of_each_subcommand() {
     let page = include_str!("../docs/man/circulant.1");
     let (_, description) = page.split_once(".Sh DESCRIPTION").unwrap();
     let subcommands = [
-        "run", "which", "report", "tune", "info", "schedule", "verify", "trace",
+        "run", "which", "report", "compare", "tune", "info", "schedule", "verify", "trace",
     ];
     for subcommand in subcommands {
         let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
@@ -568,4 +568,70 @@ fn info_for_programs() {
     let complaints = info["complaints"].as_array().unwrap();
     assert_eq!(complaints.len(), 1);
     assert!(complaints[0].as_str().unwrap().contains("CIRCULANT_FORCE"));
+}
+
+/// Status, standard output and standard error of `circulant compare` of these reports.
+fn compare(name: &str, first: &str, second: &str) -> (Option<i32>, String, String) {
+    let folder = Folder::new(name);
+    let mut circulant = circulant();
+    circulant.current_dir(&folder.0).arg("compare");
+    for (file, text) in [("a.json", first), ("b.json", second)] {
+        fs::write(folder.join(file), text).unwrap();
+        circulant.arg(file);
+    }
+    texts(circulant.output().unwrap())
+}
+
+#[test]
+fn two_runs_are_compared_by_operation_and_size() {
+    let native = REPORT
+        .replace(
+            "\"settings\": {}",
+            "\"settings\": {\"CIRCULANT_DISABLE\": \"1\"}",
+        )
+        .replace(
+            "\"native_calls\": 2, \"native_seconds\": 0.25",
+            "\"native_calls\": 12, \"native_seconds\": 1.5",
+        )
+        .replace(
+            "\"circulant_calls\": 10, \"circulant_seconds\": 0.5",
+            "\"circulant_calls\": 0, \"circulant_seconds\": 0.0",
+        );
+    assert_eq!(native.matches("1.5").count(), 1);
+    let (status, out, err) = compare("compared", &native, REPORT);
+    assert_eq!((status, &*err), (Some(0), ""));
+    let heading = "first:  a.json, rank 0 of 16, Open MPI v4.1.4\n\
+                   second: b.json, rank 0 of 16, Open MPI v4.1.4\n\
+                   CIRCULANT_DISABLE: 1, then nothing\n\n";
+    assert!(out.starts_with(heading), "{out}");
+    let [rows] = tables(&out).try_into().unwrap();
+    assert_eq!(
+        rows[1..],
+        [
+            ["bcast", "1048576", "12", "12", "1.500", "0.750", "2.00"],
+            ["bcast", "2097152", "4", "4", "1.000", "1.000", "1.00"],
+            ["total", "", "16", "16", "2.500", "1.750", "1.43"],
+        ]
+    );
+    assert!(!out.contains("did not make the same calls"), "{out}");
+}
+
+#[test]
+fn runs_with_other_calls_are_said_to_be() {
+    let other = REPORT.replace("2097152", "4194304");
+    let (status, out, _) = compare("others", REPORT, &other);
+    assert_eq!(status, Some(0));
+    let [rows] = tables(&out).try_into().unwrap();
+    assert_eq!(
+        rows[2],
+        ["bcast", "2097152", "4", "0", "1.000", "0.000", ""]
+    );
+    assert_eq!(
+        rows[3],
+        ["bcast", "4194304", "0", "4", "0.000", "1.000", ""]
+    );
+    assert!(out.contains("did not make the same calls"), "{out}");
+    let (status, _, err) = compare("none", REPORT, "{}");
+    assert_eq!(status, Some(1));
+    assert!(err.starts_with("circulant: b.json is no report"), "{err}");
 }

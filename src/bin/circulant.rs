@@ -12,6 +12,8 @@ mod builds;
 mod choice;
 #[path = "circulant/clock.rs"]
 mod clock;
+#[path = "circulant/compare.rs"]
+mod compare;
 #[path = "circulant/info.rs"]
 mod info;
 #[path = "circulant/markdown.rs"]
@@ -59,6 +61,8 @@ enum Command {
     Which(which::Arguments),
     /// Show what a run did and learned, from its report in JSON
     Report(report::Arguments),
+    /// Compare the reports of two runs, in JSON, by operation and size
+    Compare(compare::Arguments),
     /// Measure who runs the calls of each operation fastest here, for a profile: mpirun -n 16
     /// circulant tune
     Tune(tune::Arguments),
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Which(arguments) => which::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Schedule(arguments) => schedule::run(&arguments),

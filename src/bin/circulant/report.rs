@@ -26,20 +26,24 @@ pub struct Arguments {
 
 #[derive(Deserialize)]
 pub struct Report {
-    mpi: String,
-    processes: usize,
-    rank: usize,
-    sizes: Vec<Size>,
+    pub mpi: String,
+    pub processes: usize,
+    pub rank: usize,
+    /// By name.
+    pub settings: BTreeMap<String, String>,
+    pub sizes: Vec<Size>,
     learned: Vec<Learned>,
 }
 
 /// The calls of one operation and size.
 #[derive(Deserialize)]
-struct Size {
-    operation: String,
-    bytes: u64,
-    native_calls: u64,
-    circulant_calls: u64,
+pub struct Size {
+    pub operation: String,
+    pub bytes: u64,
+    pub native_calls: u64,
+    pub native_seconds: f64,
+    pub circulant_calls: u64,
+    pub circulant_seconds: f64,
     native_seconds_a_call: Option<f64>,
     circulant_seconds_a_call: Option<f64>,
     is_predicted: bool,
@@ -65,11 +69,6 @@ struct Learned {
 }
 
 impl Report {
-    /// The MPI library.
-    pub fn mpi(&self) -> &str {
-        &self.mpi
-    }
-
     /// Nanoseconds of each candidate that was tried for calls of a kind.
     pub fn tried(&self, kind: &Kind) -> [u64; PLACES] {
         let is_such = |row: &&Learned| {

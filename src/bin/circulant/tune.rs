@@ -177,7 +177,7 @@ fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<Exit
         return Ok(code(status));
     }
     let measured = report::read(&work.join("report.json"))?;
-    let mpi = measured.mpi();
+    let mpi = &measured.mpi;
     let mut known = load_profile(&work.join("profile.toml"), mpi).map_err(io::Error::other)?;
     for known in &mut known {
         let lessons = known.lessons.iter_mut();
