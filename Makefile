@@ -47,6 +47,10 @@ collectives:
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/merge benches/merge.c -ldl
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/successive benches/successive.c -ldl
 
+# What each shell needs to complete the command, where it looks for that below share/.
+completions = bash-completion/completions/circulant zsh/site-functions/_circulant \
+    fish/vendor_completions.d/circulant.fish
+
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
 install:
@@ -57,16 +61,23 @@ install:
 	done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
 	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7 \
+	    $(addprefix $(DESTDIR)$(PREFIX)/share/,$(dir $(completions)))
 	install -m 755 $(build)/circulant $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/circulant.h $(DESTDIR)$(PREFIX)/include/
 	install -m 644 docs/man/circulant.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 docs/man/circulant.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	for file in $(completions); do \
+	    case $$file in *.fish) shell=fish;; *_circulant) shell=zsh;; *) shell=bash;; esac; \
+	    $(build)/circulant completion $$shell >$(DESTDIR)$(PREFIX)/share/$$file && \
+	    chmod 644 $(DESTDIR)$(PREFIX)/share/$$file || exit; \
+	done
 	install -m 755 $(build)/libcirculant.so $(build)/circulant-tune $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
 	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' -e 's|@STATIC_LIBS@|$(static_libs)|' \
 	    circulant.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
 	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 uninstall:
@@ -74,7 +85,8 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/lib/libcirculant.so $(DESTDIR)$(PREFIX)/lib/libcirculant.a \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc \
 	    $(DESTDIR)$(PREFIX)/share/man/man1/circulant.1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7/circulant.7
+	    $(DESTDIR)$(PREFIX)/share/man/man7/circulant.7 \
+	    $(addprefix $(DESTDIR)$(PREFIX)/share/,$(completions))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/circulant
 
 test:

@@ -386,7 +386,16 @@ fn the_manual_page_has_the_options_of_each_subcommand() {
     let page = include_str!("../docs/man/circulant.1");
     let (_, description) = page.split_once(".Sh DESCRIPTION").unwrap();
     let subcommands = [
-        "run", "which", "report", "compare", "tune", "info", "schedule", "verify", "trace",
+        "run",
+        "which",
+        "report",
+        "compare",
+        "tune",
+        "info",
+        "schedule",
+        "verify",
+        "trace",
+        "completion",
     ];
     for subcommand in subcommands {
         let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));
@@ -634,4 +643,32 @@ fn runs_with_other_calls_are_said_to_be() {
     let (status, _, err) = compare("none", REPORT, "{}");
     assert_eq!(status, Some(1));
     assert!(err.starts_with("circulant: b.json is no report"), "{err}");
+}
+
+#[test]
+fn shells_complete_the_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = circulant().args(["completion", shell]).output();
+        let (status, out, err) = texts(output.unwrap());
+        assert_eq!((status, &*err), (Some(0), ""), "{shell}");
+        assert!(
+            out.contains("compare") && out.contains("require"),
+            "{shell}"
+        );
+    }
+    let (status, _, err) = texts(circulant().args(["completion", "csh"]).output().unwrap());
+    assert_eq!(status, Some(2));
+    assert!(err.contains("bash, zsh, fish"), "{err}");
+    let circulant = env!("CARGO_BIN_EXE_circulant");
+    let script = format!(
+        "eval \"$({circulant} completion bash)\"
+        COMP_WORDS=(circulant run --req) COMP_CWORD=2
+        _circulant circulant --req run
+        echo \"${{COMPREPLY[@]}}\""
+    );
+    let bash = Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!(
+        texts(bash),
+        (Some(0), "--require\n".to_owned(), String::new())
+    );
 }

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 #[path = "circulant/builds.rs"]
@@ -14,6 +14,8 @@ mod choice;
 mod clock;
 #[path = "circulant/compare.rs"]
 mod compare;
+#[path = "circulant/completion.rs"]
+mod completion;
 #[path = "circulant/info.rs"]
 mod info;
 #[path = "circulant/markdown.rs"]
@@ -74,6 +76,8 @@ enum Command {
     Verify(verify::Arguments),
     /// Write an allgather between two groups of processes as a trace that SimGrid replays
     Trace(trace::Arguments),
+    /// Print what a shell needs to complete this command: bash, zsh or fish
+    Completion(completion::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         Command::Schedule(arguments) => schedule::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Completion(arguments) => completion::run(&arguments, Arguments::command()),
     };
     match done {
         Ok(code) => code,
