@@ -372,7 +372,6 @@ intercept! {
 }
 
 /// PMIx_Commit, which MPI_Init calls under the launchers that have PMIx.
-#[cfg(not(smpi))]
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn PMIx_Commit() -> c_int {
