@@ -2,7 +2,6 @@
 
 #![allow(clippy::panic)] // That is how a test fails.
 
-use std::env;
 use std::sync::Arc;
 
 use strum::VariantArray;
@@ -11,6 +10,7 @@ use circulant::engine::{Pacing, Synchronous};
 use circulant::plan::{Doubling, Plan, Reversed, Round, Segments};
 use circulant::schedule::{Rule, Sequence};
 
+use crate::processes;
 use crate::simulator::{Collective, Counts, Problem, simulate};
 
 const PACING: Pacing = Pacing {
@@ -18,14 +18,6 @@ const PACING: Pacing = Pacing {
     sends: 2,
     synchronous: Synchronous::Unpaced,
 };
-
-/// Every number of processes up to this one, if SIMULATE_ALL is set. Otherwise a part of those beyond 66:
-/// one in seven, and those next to powers of two.
-fn processes(most: usize) -> impl Iterator<Item = usize> {
-    let all = env::var_os("SIMULATE_ALL").is_some();
-    let is_chosen = |p: usize| p % 7 == 3 || (p - 1).is_power_of_two() || (p + 1).is_power_of_two();
-    (1..=most).filter(move |&p| all || p <= 66 || p.is_power_of_two() || is_chosen(p))
-}
 
 fn q(processes: usize) -> usize {
     processes.next_power_of_two().trailing_zeros() as usize

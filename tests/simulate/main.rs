@@ -15,6 +15,10 @@
 //! | `leaders` | algorithms by leaders of nodes: rounds, and units through the ports of nodes |
 //! | `merge` | growing operands: results, rounds, elements and memory, against the paper's bounds |
 //! | `port_model` | owners, trees and relays of successive broadcasts: time, conflicts, errors |
+//!
+//! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 66 are a choice.
+
+use std::env;
 
 mod collectives;
 mod composed;
@@ -24,3 +28,16 @@ mod leaders;
 mod merge;
 mod port_model;
 mod simulator;
+
+/// Whether everything is to be simulated, whatever time that takes.
+fn is_whole() -> bool {
+    env::var_os("SIMULATE_ALL").is_some()
+}
+
+/// Numbers of processes from 1 to `most`: all, or of those above 66 one in seven, and those next to
+/// powers of two.
+fn processes(most: usize) -> impl Iterator<Item = usize> {
+    let is_near_power = |p: usize| [p - 1, p, p + 1].iter().any(|near| near.is_power_of_two());
+    let is_whole = is_whole();
+    (1..=most).filter(move |&p| is_whole || p <= 66 || p % 7 == 3 || is_near_power(p))
+}

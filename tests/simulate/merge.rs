@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use circulant::extensions::growing::{Limit, Places, Rules};
 
+use crate::processes;
 use crate::simulator::contribution;
 use crate::simulator::growing::{Grown, Pattern, simulate_growing, simulate_pairwise};
 
@@ -109,7 +110,7 @@ fn extra(processes: usize) -> usize {
 #[test]
 fn equal_blocks_keep_the_papers_bounds() {
     const M: usize = 3;
-    for p in 1..=300 {
+    for p in processes(300) {
         let blocks = blocks(&vec![M; p], 50);
         let expected = sorted(&blocks);
         for (pattern, ordered) in PATTERNS.into_iter().flat_map(|a| [(a, true), (a, false)]) {
@@ -192,7 +193,7 @@ fn unequal_blocks_are_merged_stably() {
 /// Concatenation is associative and does not commute: only rank order gives the right result.
 #[test]
 fn rank_order_is_kept() {
-    for p in 1..=300 {
+    for p in processes(300) {
         let lengths: Vec<_> = (0..p)
             .map(|rank| (contribution(p, rank, 2) % 3) as usize)
             .collect();
@@ -368,7 +369,7 @@ fn an_operator_that_fails_ends_the_operation() {
 /// into the result, and memory for two copies besides.
 #[test]
 fn runs_are_merged_in_pairs() {
-    for p in 1..=300 {
+    for p in processes(300) {
         let all = [vec![3; p]]
             .into_iter()
             .chain(lengths(p).into_iter().take(4));
