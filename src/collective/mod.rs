@@ -71,9 +71,9 @@ impl Exported {
 
     /// Whether it is so small that no state need be made for it.
     fn is_small(&self) -> bool {
-        let bytes = self.message.as_ref().and_then(Passed::bytes);
+        let bytes = || self.message.as_ref().and_then(Passed::bytes);
         let is_on = !SWITCHED_OFF.load(Ordering::Relaxed);
-        is_on && bytes.is_some_and(|bytes| is_small(self.operation, self.communicator, bytes))
+        is_on && is_small(self.operation, self.communicator, bytes)
     }
 }
 

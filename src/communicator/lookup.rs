@@ -126,8 +126,14 @@ pub fn with_state<R>(
 /// Whether a call of so many bytes in all processes goes to the MPI library because that is little,
 /// on a communicator without a state: a program that makes many communicators for small calls pays for
 /// none. All processes find so, since the settings are the job's. Local.
-pub fn is_small(operation: Operation, communicator: Communicator, bytes: usize) -> bool {
-    let is_below = bytes > 0 && (bytes as u64) < job::native_below(operation);
+pub fn is_small(
+    operation: Operation,
+    communicator: Communicator,
+    bytes: impl FnOnce() -> Option<usize>,
+) -> bool {
+    let limit = job::native_below(operation);
+    // In a program without MPI_COMM_WORLD, where there is no limit, datatypes must not be asked.
+    let is_below = limit > 0 && bytes().is_some_and(|bytes| bytes > 0 && (bytes as u64) < limit);
     // Others have another reason to be native, and reports tell them apart.
     let has_several = || communicator.size().is_ok_and(|size| size > 1);
     is_below && has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter)
