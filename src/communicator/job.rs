@@ -83,11 +83,12 @@ pub(super) fn settings() -> &'static Settings {
 }
 
 /// By operation: calls of fewer bytes go to the MPI library on every communicator. 0 until the
-/// settings of the job are known to all its processes, and where calls are counted.
+/// settings of the job are known to all its processes, where calls are counted, and for operations that
+/// MPI does not have.
 pub(super) fn native_below(operation: Operation) -> u64 {
-    NATIVE_BELOW
-        .get()
-        .map_or(0, |limits| limits[operation as usize])
+    let limits = NATIVE_BELOW.get();
+    let limit = limits.and_then(|limits| limits.get(operation as usize));
+    limit.copied().unwrap_or(0)
 }
 
 /// Remembers that all processes of the job have these settings.

@@ -51,6 +51,12 @@ def test_successive(mpi, report, processes, what):
 
 
 @pytest.mark.any_mpi
+def test_without_a_report(mpi):
+    """Where nothing is counted, small calls are told apart before anything is known of a communicator."""
+    run = mpi.run(3, [mpi.program("successive")], mpi.library, timeout=300).expect_success()
+    assert re.search("calls=[1-9]", run.stdout), run.describe()
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variant(mpi, report, variant):
     settings, processes = VARIANTS[variant]
