@@ -123,6 +123,13 @@ pub fn with_state<R>(
     STATE.with(usable, first, call)
 }
 
+/// Small calls so far on communicators without a state.
+static SMALL: AtomicUsize = AtomicUsize::new(0);
+
+/// One in so many makes a state, which is local then: so a communicator in steady use soon has one,
+/// and its calls are no longer looked at without.
+const STATE_EVERY: usize = 16;
+
 /// Whether a call of so many bytes in all processes goes to the MPI library because that is little,
 /// on a communicator without a state: a program that makes many communicators for small calls pays for
 /// none. All processes find so, since the settings are the job's. Local.
@@ -136,7 +143,8 @@ pub fn is_small(
     let is_below = limit > 0 && bytes().is_some_and(|bytes| bytes > 0 && (bytes as u64) < limit);
     // Others have another reason to be native, and reports tell them apart.
     let has_several = || communicator.size().is_ok_and(|size| size > 1);
-    is_below && has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter)
+    let is_plain = || has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter);
+    is_below && is_plain() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
 }
 
 fn first_state(communicator: Communicator) -> Option<Box<State>> {

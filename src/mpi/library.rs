@@ -464,6 +464,12 @@ impl Symbols {
         (!handle.is_null()).then_some(Symbols(handle))
     }
 
+    /// In each of the objects that are loaded already.
+    fn of_all_loaded() -> impl Iterator<Item = Symbols> {
+        let names = loaded_objects().into_iter();
+        names.filter_map(|name| Symbols::of_loaded(&name))
+    }
+
     /// An object that is loaded, and has or depends on one with a function of this name that is not
     /// circulant's.
     pub fn with(name: &CStr) -> Option<Symbols> {
@@ -472,10 +478,8 @@ impl Symbols {
             let found = symbols.find(name);
             found.is_some_and(|function| object_of(function) != own)
         };
-        let names = loaded_objects();
-        let objects = names.iter().filter_map(|name| Symbols::of_loaded(name));
         std::iter::once(Symbols::NEXT)
-            .chain(objects)
+            .chain(Symbols::of_all_loaded())
             .find(has_another)
     }
 
@@ -500,8 +504,7 @@ impl Scope {
     /// The object that has the mark: in the global scope, or else any that is loaded.
     fn of_process() -> Option<Scope> {
         let mark = Symbols::GLOBAL.find(MARK).or_else(|| {
-            let names = loaded_objects();
-            let mut objects = names.iter().filter_map(|name| Symbols::of_loaded(name));
+            let mut objects = Symbols::of_all_loaded();
             objects.find_map(|object| object.find(MARK))
         })?;
         let info = described(mark)?;
