@@ -427,7 +427,7 @@ fn first_of(
 /// What was learned of the calls of a kind so far.
 fn lesson(kind: Kind, learned: &Learned) -> Lesson {
     let candidate = learned.choice();
-    let nanoseconds = |seconds: f64| (1e9 * seconds) as u64;
+    let nanoseconds = |seconds: f64| (1e9 * seconds).round() as u64;
     let mut tried = [0; _];
     tried
         .iter_mut()

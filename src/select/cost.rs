@@ -62,7 +62,10 @@ impl Network {
 
     /// Alpha in ps, and beta in fs a byte, for other processes.
     pub fn encode(self) -> [u64; 2] {
-        [(self.alpha * 1e12) as u64, (self.beta * 1e15) as u64]
+        [
+            (self.alpha * 1e12).round() as u64,
+            (self.beta * 1e15).round() as u64,
+        ]
     }
 
     /// What was encoded so.

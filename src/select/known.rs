@@ -245,7 +245,10 @@ impl OfNetwork {
                 self.processes, self.nodes, self.alpha, self.beta
             ));
         }
-        let network = Network::decode([(self.alpha * 1e6) as u64, (self.beta * 1e9) as u64]);
+        let network = Network::decode([
+            (self.alpha * 1e6).round() as u64,
+            (self.beta * 1e9).round() as u64,
+        ]);
         let lessons = self
             .calls
             .iter()
@@ -283,7 +286,7 @@ impl Calls {
                 order,
             },
             candidate,
-            times: self.seconds.map(|seconds| (seconds * 1e9) as u64),
+            times: self.seconds.map(|seconds| (seconds * 1e9).round() as u64),
             tried: [0; _],
             is_measured: true,
         })
@@ -427,6 +430,23 @@ mod tests {
             read[0].learn(lesson);
         }
         assert_eq!(read[0].lessons.len(), 3);
+    }
+
+    /// A tenth of the times below become a nanosecond less where seconds are cut instead of rounded.
+    #[test]
+    fn a_profile_that_is_read_and_written_again_stays_as_it_is() {
+        let mut known = known();
+        let mut lesson = known.lessons[0];
+        known.lessons.clear();
+        for nth in 1..60 {
+            lesson.kind.irregularity = nth;
+            lesson.times = [519_062 + u64::from(nth), 123_031 * u64::from(nth)];
+            known.lessons.push(lesson);
+        }
+        known.network = Network::decode([519_063_000, 123_457]);
+        let text = write_profile(&[known], "MPI 1");
+        let read = read_profile(&text, "MPI 1").unwrap();
+        assert_eq!(write_profile(&read, "MPI 1"), text);
     }
 
     #[test]
