@@ -23,6 +23,7 @@
 //! | [`select`] | settings; which algorithm runs a call, and with which parameters | no | forbidden |
 //! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
 //! | [`nodes`] | which rank is on which node | no | forbidden |
+//! | [`rounding`] | whether two floating-point results differ by more than rounding | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
 
@@ -34,6 +35,7 @@ pub mod nodes;
 pub mod plan;
 pub mod pool;
 pub mod report;
+pub mod rounding;
 pub mod schedule;
 pub mod select;
 pub mod stage;
