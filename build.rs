@@ -24,6 +24,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_COMM_NULL",
     "MPI_DATATYPE_NULL",
     "MPI_BYTE",
+    "MPI_DOUBLE",
     "MPI_OP_NULL",
     "MPI_MAX",
     "MPI_MIN",
@@ -96,6 +97,12 @@ const NUMBERS: &[(&str, &str)] = &[
     ("MPI_DOUBLE_PRECISION", "Floating"),
     ("MPI_REAL4", "Floating"),
     ("MPI_REAL8", "Floating"),
+    ("MPI_C_FLOAT_COMPLEX", "Complex"),
+    ("MPI_C_DOUBLE_COMPLEX", "Complex"),
+    ("MPI_COMPLEX", "Complex"),
+    ("MPI_DOUBLE_COMPLEX", "Complex"),
+    ("MPI_COMPLEX8", "Complex"),
+    ("MPI_COMPLEX16", "Complex"),
 ];
 
 /// How the header tells whose it is, the most specific first.

@@ -95,6 +95,8 @@ fn the_defaults_are_the_documented_ones() {
         chunks: 1,
         inter: true,
         gpu: true,
+        check: 0,
+        check_operators: false,
         trace: false,
         verbose: false,
         rules: Vec::new(),
@@ -119,6 +121,10 @@ fn good_values_of_the_general_variables() {
         ("DISABLE=0", |_| ()),
         ("FORCE=1", |s| s.force = true),
         ("INTER=0", |s| s.inter = false),
+        ("CHECK=0", |_| ()),
+        ("CHECK=1", |s| s.check = 1),
+        ("CHECK=20", |s| s.check = 20),
+        ("CHECK_OPERATORS=1", |s| s.check_operators = true),
         ("BCAST_ORDER=gray", |s| s.bcast_order = BcastOrder::Gray),
         ("BCAST_ORDER=auto", |_| ()),
         ("SUCCESSIVE_BCAST=native", |s| {
@@ -418,6 +424,8 @@ fn everything_set() -> Settings {
         "COMMUNICATORS=7",
         "GPU=0",
         "INTER=0",
+        "CHECK=3",
+        "CHECK_OPERATORS=1",
         "TRACE=1",
         "VERBOSE=1",
     ];

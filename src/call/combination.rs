@@ -5,12 +5,14 @@
 //! allgather it does because each block is computed on one process only; by the census, because it
 //! is used only where no order makes a difference ([`Operator::is_exact_on`]).
 
+use super::check::{Comparison, Touched};
 use super::{Done, run};
-use crate::communicator::{Service, Stop};
+use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Array, Counts, Operator};
+use crate::mpi::{Array, Counts, Datatype, NumberKind, Operator, OperatorKind};
 use crate::plan::block_range;
 use crate::pool::{Amount, Need};
+use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
 use crate::stage::{Span, Stages, consecutive, leads, lengths_of_nodes};
 use crate::team::Machine;
@@ -49,6 +51,49 @@ impl Combination {
             (Target::All, Algorithm::Census) => self.census(service),
             (Target::All, _) => self.allreduce(algorithm, service),
         }
+    }
+
+    /// The program's operators are not run twice, unless settings say so. Of equal extremes, which
+    /// place is found may depend on the order.
+    pub(super) fn touched(&self, state: &State) -> Option<Touched> {
+        match self.operator.kind() {
+            OperatorKind::Own if !state.checks()?.has_operators() => return None,
+            OperatorKind::Place => return None,
+            _ => {}
+        }
+        Some(Touched {
+            results: vec![self.result],
+            kept: self.in_place.then_some(self.input).into_iter().collect(),
+            comparison: self.comparison(state),
+        })
+    }
+
+    /// None where it is not known whether the order of operands makes a difference.
+    fn comparison(&self, state: &State) -> Option<Comparison> {
+        let datatype = self.input.datatype();
+        let combining = match self.operator.kind() {
+            _ if self.operator.is_exact_on(datatype) => return Some(Comparison::Bits),
+            OperatorKind::Own | OperatorKind::Logical => return Some(Comparison::Bits),
+            OperatorKind::Sum => Combining::Sum,
+            OperatorKind::Product => Combining::Product,
+            OperatorKind::Extreme => Combining::Extreme,
+            OperatorKind::Place => return None,
+        };
+        let rounding = Rounding {
+            format: format(datatype)?,
+            combining,
+            operands: state.size(),
+        };
+        let before = match self.target {
+            Target::Parts(counts) => counts.all().take(state.rank()).sum(),
+            Target::Root(_) | Target::All => 0,
+        };
+        let before = usize::try_from(before).unwrap_or(0);
+        Some(Comparison::Rounded {
+            rounding,
+            operand: self.input,
+            before: rounding.numbers(before * datatype.size()),
+        })
     }
 
     fn reduce(
@@ -270,6 +315,18 @@ impl Combination {
             data: count.saturating_mul(datatype.size()),
             here: datatype.span(count),
         }
+    }
+}
+
+/// How numbers of a datatype are stored, if it is one of floating-point numbers.
+fn format(datatype: &Datatype) -> Option<Format> {
+    match (datatype.numbers()?, datatype.size()) {
+        (NumberKind::Floating, 4) => Some(Format::Single),
+        (NumberKind::Floating | NumberKind::Extended, 8) => Some(Format::Double),
+        (NumberKind::Extended, 16) if cfg!(target_arch = "x86_64") => Some(Format::Extended),
+        (NumberKind::Complex, 8) => Some(Format::ComplexSingle),
+        (NumberKind::Complex, 16) => Some(Format::ComplexDouble),
+        _ => None,
     }
 }
 

@@ -8,19 +8,24 @@
 //! | --- | --- |
 //! | `movement` | broadcast, allgather, all-to-all, gather, scatter |
 //! | `combination` | reduce, reduce-scatter, allreduce |
+//! | `check` | a call that is repeated natively, to compare |
 //! | `between_groups` | broadcast and allgather on inter-communicators |
 
 #![forbid(unsafe_code)]
 
 mod between_groups;
+mod check;
 mod combination;
 mod movement;
 
 pub use between_groups::{AllgatherBetween, BroadcastBetween};
+pub use check::Check;
 pub use combination::{Combination, Target};
 pub use movement::{AllToAll, Allgather, Broadcast, GatherScatter};
 
 use std::sync::Arc;
+
+use check::Touched;
 
 use crate::communicator::{Service, State, Stop};
 use crate::engine::Call;
@@ -49,19 +54,33 @@ pub trait Collective {
     fn problem(&self, state: &State) -> Result<Problem, Stop>;
 }
 
-/// Tries a call.
+/// Tries a call. Returns what is left to do if it is to be checked.
 ///
 /// # Errors
 /// Why it is not, or no longer, ours.
-pub fn attempt(state: &State, call: &impl Collective, work: &mut Work) -> Result<(), Stop> {
+pub fn attempt(
+    state: &State,
+    call: &impl Collective,
+    work: &mut Work,
+) -> Result<Option<Box<Check>>, Stop> {
     let facts = call.facts(state, work)?;
+    if let Some(checks) = state.checks() {
+        checks.pass(&facts)?;
+    }
     let algorithm = state.choose(facts)?;
     let problem = call.problem(state)?;
-    let done = state.serve(problem.data(), |service| {
-        problem.run(algorithm, state, service, work)
+    let is_due = state.checks().is_some_and(|checks| checks.is_due(&facts));
+    let touched = if is_due { problem.touched(state) } else { None };
+    let check = touched.map(|touched| Box::new(Check::new(facts, algorithm, touched)));
+    let (done, check) = state.serve(problem.data(), |service| {
+        let run = |service: &mut Service| problem.run(algorithm, state, service, work);
+        match check {
+            None => Ok((run(service)?, None)),
+            Some(check) => check.around(state, service, run),
+        }
     })?;
     work.record(algorithm, done.rounds, done.blocks);
-    Ok(())
+    Ok(check)
 }
 
 /// The problem of one process.
@@ -118,6 +137,18 @@ impl Problem {
             Problem::AllgatherBetween(problem) => {
                 [problem.receive.map(|receive| receive.first()), problem.send]
             }
+        }
+    }
+
+    /// What a check has to know of it. None, on all processes, if it is not checked.
+    fn touched(&self, state: &State) -> Option<Touched> {
+        match self {
+            Problem::Broadcast(problem) => Some(problem.touched(state.rank())),
+            Problem::Allgather(problem) => Some(problem.touched(state.rank())),
+            Problem::AllToAll(problem) => Some(problem.touched()),
+            Problem::GatherScatter(problem) => Some(problem.touched(state.rank())),
+            Problem::Combination(problem) => problem.touched(state),
+            Problem::BroadcastBetween(_) | Problem::AllgatherBetween(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::check::Touched;
 use super::{Done, Running, complete, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
@@ -28,6 +29,12 @@ pub struct Broadcast {
 }
 
 impl Broadcast {
+    /// What the root sends is its result, too: it must not have changed.
+    pub(super) fn touched(&self, rank: usize) -> Touched {
+        let sent = (rank == self.root).then_some(self.elements);
+        Touched::moved(vec![self.elements], sent.into_iter().collect())
+    }
+
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         let packing = service.packing(self.elements);
         let need = Need::sometimes(0, self.elements.size(), packing.bytes().is_none());
@@ -131,6 +138,11 @@ pub struct Allgather {
 }
 
 impl Allgather {
+    pub(super) fn touched(&self, rank: usize) -> Touched {
+        let in_place = self.own.is_none().then(|| self.result.of(rank));
+        Touched::moved(self.result.all().collect(), in_place.into_iter().collect())
+    }
+
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         let result = service.packing(self.result.first());
         let own = self.own.map(|own| {
@@ -220,6 +232,17 @@ pub struct AllToAll {
 }
 
 impl AllToAll {
+    pub(super) fn touched(&self) -> Touched {
+        let results: Vec<_> = self.receive.all().collect();
+        let in_place = self.send.of(0).first() == self.receive.of(0).first();
+        let kept = if in_place {
+            results.clone()
+        } else {
+            Vec::new()
+        };
+        Touched::moved(results, kept)
+    }
+
     pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
         let (from, to) = (
             service.packing(self.send.of(0)),
@@ -256,6 +279,16 @@ pub struct GatherScatter {
 }
 
 impl GatherScatter {
+    pub(super) fn touched(&self, rank: usize) -> Touched {
+        if !self.gathers {
+            return Touched::moved(self.part.into_iter().collect(), Vec::new());
+        }
+        let in_place = self.whole.filter(|_| self.part.is_none());
+        let whole = self.whole.iter().flat_map(Arrays::all);
+        let in_place = in_place.map(|whole| whole.of(rank));
+        Touched::moved(whole.collect(), in_place.into_iter().collect())
+    }
+
     pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let (root, length) = (self.root, self.length);

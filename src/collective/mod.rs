@@ -28,11 +28,12 @@ pub use gather::Gather;
 pub use reduce::Reduce;
 pub use reduce_scatter::ReduceScatter;
 
+use crate::call::Check;
 use crate::communicator::{State, Stop, is_small, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    Alias, Array, Arrays, Communicator, Counts, Moment, Operands, Operator, Passed, PassedByRank,
-    SUCCESS,
+    Alias, Array, Arrays, Communicator, Counts, Error, Moment, Operands, Operator, Passed,
+    PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
 use crate::select::{Facts, Operation, Order, Reason};
@@ -80,8 +81,8 @@ impl Exported {
 /// Tries a call; where it is not ours, `native` runs it. Returns MPI's error code.
 pub fn run(
     call: Exported,
-    native: impl FnOnce() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
+    native: impl Fn() -> c_int,
+    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
     let is_small = || call.is_small();
     with_state(call.communicator, is_small, |state| match state {
@@ -93,8 +94,8 @@ pub fn run(
 fn run_with(
     state: &State,
     call: &Exported,
-    native: impl FnOnce() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
+    native: impl Fn() -> c_int,
+    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
     let (operation, communicator, root) = (call.operation, call.communicator, call.root);
     let observes = state.observes();
@@ -105,16 +106,14 @@ fn run_with(
     } else {
         attempt(state, &mut work)
     };
+    let mut check = None;
     let (outcome, code) = match attempted {
-        Ok(()) => (Outcome::Circulant, SUCCESS),
-        Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
-        Err(Stop::Failed(error)) => {
-            let (operation, rank) = (operation.name(), state.rank());
-            say(&format!(
-                "circulant: MPI failed in the middle of {operation} on rank {rank}"
-            ));
-            return communicator.raise(error);
+        Ok(to_check) => {
+            check = to_check;
+            (Outcome::Circulant, SUCCESS)
         }
+        Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
+        Err(Stop::Failed(error)) => return fail(operation, communicator, state.rank(), error),
         Err(Stop::Mismatched(error)) => {
             say_mismatch(operation, communicator, state.rank());
             (Outcome::Circulant, communicator.raise(error))
@@ -125,6 +124,7 @@ fn run_with(
         state.end(outcome);
     }
     if let Some(start) = start {
+        let start = check.as_ref().map_or(start, |check| check.began());
         work.nanoseconds = start.elapsed();
     }
     if observes || outcome == Outcome::Circulant {
@@ -134,7 +134,20 @@ fn run_with(
         report::count_by_size(operation, outcome, &work);
         trace(operation, state, root, outcome, work);
     }
-    code
+    match check.map(|check| check.finish(state, root, native)) {
+        Some(Ok(code)) => code,
+        Some(Err(Stop::Failed(error))) => fail(operation, communicator, state.rank(), error),
+        _ => code,
+    }
+}
+
+/// MPI has failed: the program's error handler hears of it.
+fn fail(operation: Operation, communicator: Communicator, rank: usize, error: Error) -> c_int {
+    let operation = operation.name();
+    say(&format!(
+        "circulant: MPI failed in the middle of {operation} on rank {rank}"
+    ));
+    communicator.raise(error)
 }
 
 /// What a program cannot know from the error alone, unless it handles errors itself.

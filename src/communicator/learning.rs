@@ -280,6 +280,14 @@ impl Learning {
         }
     }
 
+    /// The call that was chosen begins now.
+    pub(super) fn begin_anew(&self) {
+        self.start();
+        if let Some(trial) = &mut *self.trial.lock() {
+            trial.start = Moment::now();
+        }
+    }
+
     /// The end of a call before anything is measured.
     fn end_before(&self) {
         let call = self.before.lock().call.take();

@@ -6,6 +6,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `checks` | which kinds of its calls were checked, and what was found |
 //! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checks;
 mod duplicated;
 mod job;
 mod known;

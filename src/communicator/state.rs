@@ -8,6 +8,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
+use super::checks::Checks;
 use super::learning::Learning;
 use super::roll::roll;
 use super::service::Service;
@@ -45,6 +46,8 @@ pub struct State {
     choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
     /// What was measured, where settings have it that way.
     learning: Option<Learning>,
+    /// What checks have found, where settings ask for them.
+    checks: Option<Checks>,
 }
 
 /// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
@@ -94,8 +97,10 @@ impl State {
             if is_plain { limit } else { 0 }
         });
         let learning = Learning::new(&settings, remote.is_some() || not_ours.is_some());
+        let checks = Checks::new(&settings).filter(|_| remote.is_none());
         Some(State {
             learning,
+            checks,
             communicator,
             rank,
             size,
@@ -139,6 +144,12 @@ impl State {
     /// The agreed settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What checks have found of its calls, if there are checks.
+    #[inline]
+    pub fn checks(&self) -> Option<&Checks> {
+        self.checks.as_ref()
     }
 
     /// The most scratch that is kept, in bytes.
@@ -214,6 +225,13 @@ impl State {
             learning.start();
         }
         choice
+    }
+
+    /// A call that was chosen begins only now: what came before is not its time.
+    pub fn begin(&self) {
+        if let Some(learning) = &self.learning {
+            learning.begin_anew();
+        }
     }
 
     /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be

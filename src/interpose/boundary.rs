@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use once_cell::sync::OnceCell;
 
+use crate::call::Check;
 use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
 use crate::message::say;
@@ -28,8 +29,8 @@ use crate::report::Work;
 /// error code on one process, whose peers would then wait for ever: it ends the job.
 pub fn cross(
     call: Exported,
-    native: impl FnOnce() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<(), Stop>,
+    native: impl Fn() -> c_int,
+    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
     let (operation, communicator) = (call.operation, call.communicator);
     let run = || collective::run(call, native, attempt);

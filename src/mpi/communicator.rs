@@ -309,6 +309,28 @@ impl Communicator {
         Ok(all != 0)
     }
 
+    /// Everybody gets the sums of everybody's numbers. Collective.
+    pub fn sum_all(self, numbers: &mut [f64]) -> Result<(), Error> {
+        /// At once, well inside an `int`.
+        const MOST: usize = 1 << 27;
+        let constants = &native().constants;
+        let in_place = std::ptr::without_provenance(constants.in_place.0);
+        for some in numbers.chunks_mut(MOST) {
+            // SAFETY: a slice.
+            check(unsafe {
+                (native().functions.PMPI_Allreduce)(
+                    in_place,
+                    some.as_mut_ptr().cast(),
+                    int(some.len()),
+                    constants.double,
+                    constants.sum,
+                    self.0,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
     /// Raises `error` on this communicator, as MPI would: returns the code if the program's error
     /// handler does.
     pub fn raise(self, error: Error) -> c_int {

@@ -52,6 +52,8 @@ pub enum NumberKind {
     Floating,
     /// Those of C's `long double`.
     Extended,
+    /// Pairs of floating-point numbers.
+    Complex,
 }
 
 /// The constants of mpi.h, by name; written by build.rs.
@@ -284,6 +286,7 @@ constants! {
     comm_null: MPI_Comm = COMM_NULL;
     datatype_null: MPI_Datatype = DATATYPE_NULL;
     byte: MPI_Datatype = BYTE;
+    double: MPI_Datatype = DOUBLE;
     op_null: MPI_Op = OP_NULL;
     max: MPI_Op = MAX;
     min: MPI_Op = MIN;

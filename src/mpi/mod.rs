@@ -11,6 +11,7 @@
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
 //! | `attribute` | typed attributes of communicators |
 //! | `datatype` | a datatype: sizes and layout |
+//! | `packed` | copies of elements in memory of circulant's own |
 //! | `operator` | an operator: what it may be applied to |
 //! | `alias` | input that aliases its result |
 //! | `clock` | the program's clock |
@@ -27,6 +28,7 @@ mod library;
 mod memory;
 mod messages;
 mod operator;
+mod packed;
 mod probe;
 mod sys;
 
@@ -44,7 +46,8 @@ pub use library::{
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
-pub use operator::Operator;
+pub use operator::{Operator, OperatorKind};
+pub use packed::{Packed, size as packed_size};
 #[cfg(idup_with_info)]
 pub use sys::MPI_Info;
 #[cfg(large_count)]

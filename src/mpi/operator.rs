@@ -12,6 +12,23 @@ use super::{Datatype, Private, SUCCESS, check};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operator(MPI_Op);
 
+/// What an operator does with numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorKind {
+    /// Adds them.
+    Sum,
+    /// Multiplies them.
+    Product,
+    /// Finds the largest or the smallest.
+    Extreme,
+    /// The same, and where it is.
+    Place,
+    /// Takes their bits, or their truth values, together.
+    Logical,
+    /// What the program says.
+    Own,
+}
+
 // SAFETY: a handle, which any thread may use; what it leads to is MPI's to protect.
 unsafe impl Send for Operator {}
 // SAFETY: as above.
@@ -83,6 +100,19 @@ impl Operator {
             c.maxloc,
         ];
         own.contains(&self.0)
+    }
+
+    /// What it does with numbers.
+    pub fn kind(self) -> OperatorKind {
+        let c = &native().constants;
+        match self.0 {
+            op if op == c.sum => OperatorKind::Sum,
+            op if op == c.prod => OperatorKind::Product,
+            op if op == c.max || op == c.min => OperatorKind::Extreme,
+            op if op == c.maxloc || op == c.minloc => OperatorKind::Place,
+            _ if self.is_predefined() => OperatorKind::Logical,
+            _ => OperatorKind::Own,
+        }
     }
 
     /// Whether no order of operands makes a difference to the result, not even in its last bit: one

@@ -69,11 +69,12 @@ impl Counter {
     }
 }
 
-/// One [`Counter`] for each operation and outcome; and how often each operation ran by each
-/// algorithm.
+/// One [`Counter`] for each operation and outcome; how often each operation ran by each algorithm;
+/// and how many of its calls were checked, and had another result than the MPI library's.
 struct Counters {
     by_outcome: [[Counter; Outcome::COUNT]; Operation::COUNT],
     by_algorithm: [[AtomicU64; Algorithm::VARIANTS.len()]; Operation::COUNT],
+    checks: [[AtomicU64; 2]; Operation::COUNT],
 }
 
 /// The counters of this process.
@@ -85,6 +86,7 @@ impl Counters {
             by_outcome: [const { [const { Counter::new() }; Outcome::COUNT] }; Operation::COUNT],
             by_algorithm: [const { [const { AtomicU64::new(0) }; Algorithm::VARIANTS.len()] };
                 Operation::COUNT],
+            checks: [const { [const { AtomicU64::new(0) }; 2] }; Operation::COUNT],
         }
     }
 
@@ -107,6 +109,17 @@ impl Counters {
         named.filter(|&(_, count)| count > 0).collect()
     }
 
+    fn add_check(&self, operation: Operation, differs: bool) {
+        let [checked, differed] = &self.checks[operation as usize];
+        checked.fetch_add(1, Relaxed);
+        differed.fetch_add(u64::from(differs), Relaxed);
+    }
+
+    fn checks_of(&self, operation: Operation) -> [u64; 2] {
+        let [checked, differed] = &self.checks[operation as usize];
+        [checked.load(Relaxed), differed.load(Relaxed)]
+    }
+
     /// The rows of the report: every operation and outcome that was met.
     fn rows(&self) -> Vec<Row> {
         Operation::VARIANTS
@@ -124,6 +137,10 @@ impl Counters {
                         Outcome::Circulant => self.algorithms(operation),
                         Outcome::Native(_) => Vec::new(),
                     },
+                    checks: match outcome {
+                        Outcome::Circulant => self.checks_of(operation),
+                        Outcome::Native(_) => [0; 2],
+                    },
                 }
             })
             .filter(|row| row.calls > 0)
@@ -134,6 +151,11 @@ impl Counters {
 /// Counts one call of this process.
 pub fn count(operation: Operation, outcome: Outcome, work: &Work) {
     COUNTERS.add(operation, outcome, work);
+}
+
+/// Counts a call that was checked, and whether it had another result than the MPI library's.
+pub fn count_check(operation: Operation, differs: bool) {
+    COUNTERS.add_check(operation, differs);
 }
 
 /// How many calls of `operation` were counted so far, whoever ran them.
@@ -156,6 +178,8 @@ struct Row {
     work: Work,
     /// By which of circulant's algorithms, and how often.
     algorithms: Vec<(&'static str, u64)>,
+    /// How many of the calls were checked, and had another result than the MPI library's.
+    checks: [u64; 2],
 }
 
 impl Row {
@@ -174,10 +198,25 @@ impl Row {
                 let algorithms = self.algorithms.iter();
                 let algorithms = algorithms.map(|&(name, calls)| (name.to_owned(), calls.into()));
                 row["algorithms"] = Value::Object(algorithms.collect());
+                let [checked, differed] = self.checks;
+                if checked > 0 {
+                    row["checked"] = checked.into();
+                    row["differed"] = differed.into();
+                }
             }
             Outcome::Native(reason) => row["reason"] = reason.name().into(),
         }
         row
+    }
+
+    /// What checks have found.
+    fn checks(&self) -> Option<String> {
+        let ([checked, differed], operation) = (self.checks, self.operation.name());
+        let line = format!(
+            "checked: {operation}, {checked} calls, of which {differed} differed from the MPI \
+             library's"
+        );
+        (checked > 0).then_some(line)
     }
 
     fn cells(&self) -> [String; COLUMNS.len()] {
@@ -299,6 +338,7 @@ fn text(header: &Header, rows: &[Row]) -> String {
     } else {
         lines.extend(table(&COLUMNS, rows.iter().map(Row::cells)));
     }
+    lines.extend(rows.iter().filter_map(Row::checks));
     let sizes = by_size::rows(known);
     if !sizes.is_empty() {
         lines.push("by operation and size:".to_owned());
@@ -523,6 +563,29 @@ mod tests {
                  "algorithms": {"circulant": 1}},
             ])
         );
+    }
+
+    #[test]
+    fn checks_are_counted_where_there_were_some() {
+        let counters = some_calls();
+        for differs in [false, true, false] {
+            counters.add_check(Operation::Bcast, differs);
+        }
+        let settings = settings();
+        let report = json(&header(&settings), &counters.rows());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let [ours, native, scattered] = [0, 1, 2].map(|row| &report["operations"][row]);
+        assert_eq!(
+            (&ours["checked"], &ours["differed"]),
+            (&json!(3), &json!(1))
+        );
+        for row in [native, scattered] {
+            assert_eq!((row.get("checked"), row.get("differed")), (None, None));
+        }
+        let text = text(&header(&settings), &counters.rows());
+        let line =
+            "circulant: checked: bcast, 3 calls, of which 1 differed from the MPI library's\n";
+        assert!(text.ends_with(line), "{text}");
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub struct Settings {
     pub inter: bool,
     /// Whether buffers are checked for device memory.
     pub gpu: bool,
+    /// How many calls of a kind are repeated natively and compared; 1 stands for all.
+    pub check: u64,
+    /// Whether calls are, too, whose operator is the program's.
+    pub check_operators: bool,
     /// Whether rank 0 prints one line for each call.
     pub trace: bool,
     /// Whether rank 0 prints the settings in force at the start.
@@ -218,6 +222,8 @@ impl Default for Settings {
             chunks: 1,
             inter: true,
             gpu: true,
+            check: 0,
+            check_operators: false,
             trace: false,
             verbose: false,
             rules: Vec::new(),

@@ -41,6 +41,11 @@ pub struct Arguments {
     #[arg(long = "try", requires = "observe")]
     try_some: bool,
 
+    /// Have the MPI library repeat each call that circulant has run, and compare the results (as
+    /// --set CHECK=1)
+    #[arg(long)]
+    check: bool,
+
     /// Run the program only if a build is sure to fit its MPI, and to be loaded
     #[arg(long)]
     require: bool,
@@ -88,6 +93,9 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let report = arguments.report.as_deref();
     if let Some(report) = report.or(arguments.observe.then_some("stderr")) {
         command.env("CIRCULANT_REPORT", report);
+    }
+    if arguments.check {
+        command.env("CIRCULANT_CHECK", "1");
     }
     if arguments.observe {
         let select = if arguments.try_some {

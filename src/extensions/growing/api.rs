@@ -240,7 +240,7 @@ fn serve(
         let tried = allreduce_v(state, operation, call, work);
         is_on_device.set(tried == Err(Stop::Native(Reason::DeviceMemory)));
         outcome.set(tried?);
-        Ok(())
+        Ok(None)
     };
     let by_mpi = || {
         if is_on_device.get() {

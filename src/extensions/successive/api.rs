@@ -81,7 +81,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
     let natively = || successive_bcast_natively(communicator, call);
     let ours = |state: &State, work: &mut Work| {
         code = successive_bcast(state, call, work)?;
-        Ok(())
+        Ok(None)
     };
     let call = Exported::own(Operation::SuccessiveBcast, communicator);
     let result = cross(call, natively, ours);

@@ -1,0 +1,145 @@
+/*
+ * Faults in the way of circulant: a library that stands before the MPI library, where circulant
+ * looks for that. It defines what circulant recognises the MPI library by, and passes on what it
+ * does not define. The MPI library's own collectives do not come by here.
+ *
+ * On rank FAULT_RANK,
+ *   FAULT_BYTES=n   the first message of n bytes or more that circulant sends has a wrong byte;
+ *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes.
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern void *__libc_malloc(size_t bytes);
+
+/* The number in a variable of the environment, or -1. */
+static long long variable(const char *name) {
+    const char *text = getenv(name);
+    return text ? atoll(text) : -1;
+}
+
+static bool is_here(void) {
+    const char *names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    long long rank = variable(names[0]) < 0 ? variable(names[1]) : variable(names[0]);
+    return rank >= 0 && rank == variable("FAULT_RANK");
+}
+
+static void *next(const char *name) {
+    return dlsym(RTLD_NEXT, name);
+}
+
+int PMPI_Get_library_version(char *version, int *length) {
+    int (*real)(char *, int *) = next("PMPI_Get_library_version");
+    return real(version, length);
+}
+
+/* What is sent in place of a message: the same, or once a copy with a wrong byte. The copy is not freed. */
+static const void *sent(const void *buffer, int count, MPI_Datatype type) {
+    static bool is_over;
+    int size;
+    MPI_Type_size(type, &size);
+    size_t bytes = (size_t)count * (size_t)size;
+    long long least = variable("FAULT_BYTES");
+    if (is_over || least < 16 || bytes < (size_t)least || !is_here()) {
+        return buffer;
+    }
+    is_over = true;
+    unsigned char *copy = malloc(bytes);
+    memcpy(copy, buffer, bytes);
+    /* In numbers of eight bytes, sign and exponent are there. */
+    copy[bytes / 2 | 7] ^= 0x55;
+    return copy;
+}
+
+int PMPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = next("PMPI_Send");
+    return real(sent(buffer, count, type), count, type, to, tag, comm);
+}
+
+int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request) {
+    int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
+        next("PMPI_Isend");
+    return real(sent(buffer, count, type), count, type, to, tag, comm, request);
+}
+
+int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                MPI_Request *request) {
+    int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
+        next("PMPI_Issend");
+    return real(sent(buffer, count, type), count, type, to, tag, comm, request);
+}
+
+void *malloc(size_t bytes) {
+    static _Thread_local bool is_asking;
+    if ((long long)bytes == variable("FAULT_MEMORY") && !is_asking && is_here()) {
+        Dl_info info = {0};
+        is_asking = true;
+        dladdr(__builtin_return_address(0), &info);
+        is_asking = false;
+        if (info.dli_fname && strstr(info.dli_fname, "libcirculant")) {
+            return NULL;
+        }
+    }
+    return __libc_malloc(bytes);
+}
+
+/*
+ * To circulant, an MPI_X of another library than that of the MPI is a tool's, which it would call:
+ * so these are here, too.
+ */
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    return PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+int MPI_Reduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root,
+               MPI_Comm comm) {
+    return PMPI_Reduce(send, receive, count, type, op, root, comm);
+}
+
+int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+    return PMPI_Allgather(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                   const int counts[], const int displacements[], MPI_Datatype receive_type,
+                   MPI_Comm comm) {
+    return PMPI_Allgatherv(send, send_count, send_type, receive, counts, displacements,
+                           receive_type, comm);
+}
+
+int MPI_Reduce_scatter_block(const void *send, void *receive, int count, MPI_Datatype type,
+                             MPI_Op op, MPI_Comm comm) {
+    return PMPI_Reduce_scatter_block(send, receive, count, type, op, comm);
+}
+
+int MPI_Reduce_scatter(const void *send, void *receive, const int counts[], MPI_Datatype type,
+                       MPI_Op op, MPI_Comm comm) {
+    return PMPI_Reduce_scatter(send, receive, counts, type, op, comm);
+}
+
+int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+    return PMPI_Allreduce(send, receive, count, type, op, comm);
+}
+
+int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                 int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
+    return PMPI_Alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+               int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
+    return PMPI_Gather(send, send_count, send_type, receive, receive_count, receive_type, root,
+                       comm);
+}
+
+int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *receive,
+                int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
+    return PMPI_Scatter(send, send_count, send_type, receive, receive_count, receive_type, root,
+                        comm);
+}
