@@ -67,6 +67,8 @@ ENVIRONMENT = {
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        # What it chooses without a fast network anyway, but only after 0.2 s.
+        "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl_base_warn_component_unused": "0",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         # The same for version 5, whose one-sided operations over UCX say that they cannot be had.

@@ -16,24 +16,32 @@
 static int calls, bytes;
 static bool delays;
 
-static uint64_t number(int rank, int call, int index) {
-    return mix((uint64_t)rank, (uint64_t)call, (uint64_t)index, 7);
+/* Where the numbers of a rank in a call begin. */
+static uint64_t origin(int rank, int call) {
+    return mix((uint64_t)rank, (uint64_t)call, 0, 7);
+}
+
+/* That at an index: one multiplication, for there are millions. */
+static uint64_t number(uint64_t origin, int index) {
+    return ((origin + (uint64_t)index) * 0x9e3779b97f4a7c15u) >> 32;
 }
 
 static void arrive(int rank, int call) {
-    if (delays && number(rank, call, -1) % 3 == 0) {
-        usleep((useconds_t)(number(rank, call, -2) % 3000));
+    const uint64_t own = origin(rank, call);
+    if (delays && number(own, -1) % 3 == 0) {
+        usleep((useconds_t)(number(own, -2) % 3000));
     }
 }
 
 static void one_bcast(MPI_Comm comm, int rank, int root, int call, unsigned char *data) {
+    const uint64_t sent = origin(root, call);
     for (int i = 0; i < bytes; i++) {
-        data[i] = rank == root ? (unsigned char)number(root, call, i) : 0;
+        data[i] = rank == root ? (unsigned char)number(sent, i) : 0;
     }
     check_success(MPI_Bcast(data, bytes, MPI_BYTE, root, comm), "MPI_Bcast");
     int wrong = 0;
     for (int i = 0; i < bytes; i++) {
-        wrong += data[i] != (unsigned char)number(root, call, i);
+        wrong += data[i] != (unsigned char)number(sent, i);
     }
     check(wrong == 0, "bcast %d: %d bytes are wrong", call, wrong);
 }
@@ -46,14 +54,16 @@ static void one_allgatherv(MPI_Comm comm, int rank, int size, int call) {
         all += counts[other];
     }
     int *input = calloc((size_t)counts[rank] + 1, 4), *result = calloc((size_t)all + 1, 4), wrong = 0;
+    const uint64_t own = origin(rank, call);
     for (int i = 0; i < counts[rank]; i++) {
-        input[i] = (int)number(rank, call, i);
+        input[i] = (int)number(own, i);
     }
     const int code = MPI_Allgatherv(input, counts[rank], MPI_INT, result, counts, displs, MPI_INT, comm);
     check_success(code, "MPI_Allgatherv");
     for (int other = 0; other < size; other++) {
+        const uint64_t theirs = origin(other, call);
         for (int i = 0; i < counts[other]; i++) {
-            wrong += result[displs[other] + i] != (int)number(other, call, i);
+            wrong += result[displs[other] + i] != (int)number(theirs, i);
         }
     }
     check(wrong == 0, "allgatherv %d: %d elements are wrong", call, wrong);
@@ -65,9 +75,13 @@ static void allreduces(MPI_Comm comm, int rank, int size, int call) {
     const int count = bytes / 8;
     long *input = calloc((size_t)count, 8), *sums = calloc((size_t)count, 8), wrong = 0;
     double *floats = calloc((size_t)count, 8), *inexact = calloc((size_t)count, 8);
+    uint64_t origins[64];
+    for (int other = 0; other < size; other++) {
+        origins[other] = origin(other, call);
+    }
     for (int i = 0; i < count; i++) {
-        input[i] = (long)(number(rank, call, i) % 1000000);
-        floats[i] = 1.0 / (double)(1 + number(rank, call, i) % 1000000);
+        input[i] = (long)(number(origins[rank], i) % 1000000);
+        floats[i] = 1.0 / (double)(1 + input[i]);
     }
     check_success(MPI_Allreduce(input, sums, count, MPI_LONG, MPI_SUM, comm), "MPI_Allreduce");
     check_success(MPI_Allreduce(floats, inexact, count, MPI_DOUBLE, MPI_SUM, comm), "MPI_Allreduce");
@@ -75,8 +89,9 @@ static void allreduces(MPI_Comm comm, int rank, int size, int call) {
         long sum = 0;
         double about = 0;
         for (int other = 0; other < size; other++) {
-            sum += (long)(number(other, call, i) % 1000000);
-            about += 1.0 / (double)(1 + number(other, call, i) % 1000000);
+            const long theirs = (long)(number(origins[other], i) % 1000000);
+            sum += theirs;
+            about += 1.0 / (double)(1 + theirs);
         }
         wrong += sums[i] != sum || inexact[i] < about * 0.999999 || inexact[i] > about * 1.000001;
     }

@@ -14,6 +14,11 @@ import pytest
 BYTES = 2000000
 
 
+
+def repeated(*values):
+    return [pytest.param(value, marks=pytest.mark.repeats) for value in values]
+
+
 @pytest.fixture
 def learning(mpi, report):
     """learning(settings, *arguments): a successful preloaded run of the program `learning`."""
@@ -48,8 +53,8 @@ def digest(run):
     return re.search("digest=([0-9a-f]+)", run.stdout)[1]
 
 
-@pytest.mark.parametrize("processes", [2, 3, 5])
-@pytest.mark.parametrize("select", ["learn", "adaptive", "tune"])
+@pytest.mark.parametrize("processes", [2, 3, *repeated(5)])
+@pytest.mark.parametrize("select", ["learn", "tune", *repeated("adaptive")])
 def test_all_processes_choose_alike(mpi, tmp_path, processes, select):
     """Every process counts the same calls with the same outcomes, although their times differ."""
     settings = {"SELECT": select, "NODE_SIZE": 1, "REPORT": tmp_path / "%r.json"}
@@ -77,7 +82,7 @@ def test_threads_learn(learning):
 
 
 @pytest.mark.any_mpi
-@pytest.mark.parametrize("select", ["learn", "model", "native", "trial"])
+@pytest.mark.parametrize("select", ["learn", *repeated("model", "native", "trial")])
 def test_results_are_reproducible(learning, select):
     """When processes come to a call does not change the last bit of a sum of floating-point numbers."""
     first, delayed = learning({"SELECT": select}), learning({"SELECT": select}, "delays")
@@ -105,7 +110,7 @@ seconds = [0.1, 0.05]
 """
 
 
-@pytest.mark.parametrize("processes", [4, 3])
+@pytest.mark.parametrize("processes", [4, *repeated(3)])
 @pytest.mark.parametrize("run, who", [("native", "measured"), ("2n", "circulant")])
 def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, processes):
     """Broadcasts on all communicators of as many processes, new ones too, are run as it says from the first
@@ -159,7 +164,7 @@ def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
     profile = tmp_path / "profile.toml"
     if text is not None:
         profile.write_text(text)
-    run = learning({"PROFILE": profile, "SELECT": "tune"}, calls=12)
+    run = learning({"PROFILE": profile, "SELECT": "tune"}, processes=2)
     lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE=" in line]
     assert len(lines) == 1 and complaint in lines[0] and "is not used" in lines[0], run.stderr
     assert run.tried()
@@ -167,7 +172,7 @@ def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
 
 @pytest.mark.any_mpi
 def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
-    run = learning({"PROFILE_SAVE": tmp_path / "none" / "profile.toml"})
+    run = learning({"PROFILE_SAVE": tmp_path / "none" / "profile.toml"}, processes=2)
     lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE_SAVE" in line]
     assert len(lines) == 1 and "cannot be written" in lines[0]
 
@@ -175,7 +180,7 @@ def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
 def test_a_broken_profile_is_not_overwritten(learning, tmp_path):
     profile = tmp_path / "profile.toml"
     profile.write_text("mine = true\n")
-    run = learning({"PROFILE_SAVE": profile})
+    run = learning({"PROFILE_SAVE": profile}, processes=2)
     assert profile.read_text() == "mine = true\n"
     assert "cannot be written" in run.stderr
 
