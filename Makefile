@@ -2,19 +2,20 @@
 
 MPICC  ?= mpicc
 CARGO  ?= cargo
+# Where `make install` puts things: see scripts/install.
 PREFIX ?= /usr/local
+export PREFIX LIBDIR DESTDIR
 
 # The MPI's name and version, asked for once and only by the recipes that need them.
 mpi_id = $(eval mpi_id := $(shell scripts/mpi-id $(MPICC)))$(or $(mpi_id),$(error no MPI: see above))
 build   = build/$(mpi_id)
-version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 sources = src build.rs Cargo.toml Cargo.lock
 
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
+.PHONY: all library tune cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
 
 all: library cli
 
@@ -24,12 +25,15 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 # Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
 # and static library are made by one compilation, without an rlib, which would switch LTO off. By its
 # name the dynamic linker knows a library that is preloaded from one that a program is linked with.
-# circulant-tune is the MPI program that `circulant tune` starts.
-library:
+library: tune
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
 	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
+
+# The MPI program that `circulant tune` starts.
+tune:
+	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/circulant-tune src/tune.c
 
 # The command-line program needs no MPI, so all MPIs share one.
@@ -47,10 +51,6 @@ collectives:
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/merge benches/merge.c -ldl
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/successive benches/successive.c -ldl
 
-# What each shell needs to complete the command, where it looks for that below share/.
-completions = bash-completion/completions/circulant zsh/site-functions/_circulant \
-    fish/vendor_completions.d/circulant.fish
-
 # Builds only if something is not there or older than its source, so that `sudo make install` after
 # `make` needs no cargo.
 install:
@@ -59,35 +59,10 @@ install:
 	        exec $(MAKE) all MPICC="$(MPICC)"; \
 	    fi; \
 	done
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
-	    $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id) $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7 \
-	    $(addprefix $(DESTDIR)$(PREFIX)/share/,$(dir $(completions)))
-	install -m 755 $(build)/circulant $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 include/circulant.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 docs/man/circulant.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 docs/man/circulant.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	for file in $(completions); do \
-	    case $$file in *.fish) shell=fish;; *_circulant) shell=zsh;; *) shell=bash;; esac; \
-	    $(build)/circulant completion $$shell >$(DESTDIR)$(PREFIX)/share/$$file && \
-	    chmod 644 $(DESTDIR)$(PREFIX)/share/$$file || exit; \
-	done
-	install -m 755 $(build)/libcirculant.so $(build)/circulant-tune $(DESTDIR)$(PREFIX)/lib/circulant/$(mpi_id)/
-	install -m 755 $(build)/libcirculant.so $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 $(build)/libcirculant.a $(DESTDIR)$(PREFIX)/lib/
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' -e 's|@STATIC_LIBS@|$(static_libs)|' \
-	    circulant.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
-	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc
-	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	scripts/install $(build) $(mpi_id)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/circulant $(DESTDIR)$(PREFIX)/include/circulant.h \
-	    $(DESTDIR)$(PREFIX)/lib/libcirculant.so $(DESTDIR)$(PREFIX)/lib/libcirculant.a \
-	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/circulant.pc \
-	    $(DESTDIR)$(PREFIX)/share/man/man1/circulant.1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7/circulant.7 \
-	    $(addprefix $(DESTDIR)$(PREFIX)/share/,$(completions))
-	rm -rf $(DESTDIR)$(PREFIX)/lib/circulant
+	scripts/install --remove
 
 test:
 	scripts/test
@@ -155,7 +130,7 @@ clean:
 help:
 	@echo 'make               build library and program for the mpicc on the PATH, into build/<mpi>/'
 	@echo 'make MPICC=...     for another MPI, by its compiler wrapper'
-	@echo 'make install       to PREFIX (/usr/local), below DESTDIR if set; MPICC= as above'
+	@echo 'make install       to PREFIX (/usr/local) and LIBDIR (PREFIX/lib), below DESTDIR if set; MPICC= as above'
 	@echo 'make uninstall     take that away again, for all MPIs'
 	@echo 'make demo          set-up, build, a real program under the library, native beside circulant'
 	@echo 'make test          set-up, build, tests, on Open MPI, on MPICH and in the simulator'

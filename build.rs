@@ -105,13 +105,13 @@ const NUMBERS: &[(&str, &str)] = &[
     ("MPI_COMPLEX16", "Complex"),
 ];
 
-/// How the header tells whose it is, the most specific first.
-const FAMILIES: &[(&str, &str)] = &[
-    ("OMPI_MAJOR_VERSION", "Open MPI"),
-    ("I_MPI_VERSION", "Intel MPI"),
-    ("MPICH_VERSION", "MPICH"),
-    ("SMPI_H", "SMPI"),
-    ("MPI_ABI_VERSION", "the standard ABI of MPI"),
+/// How the header tells which ABI it is of (`Abi` in `src/mpi/library.rs`), the most specific first.
+const ABIS: &[(&str, &str)] = &[
+    ("OMPI_MAJOR_VERSION", "OpenMpi"),
+    ("I_MPI_VERSION", "Mpich"),
+    ("MPICH_VERSION", "Mpich"),
+    ("SMPI_H", "Smpi"),
+    ("MPI_ABI_VERSION", "Standard"),
 ];
 
 fn main() {
@@ -200,7 +200,7 @@ fn preprocess() -> String {
         .iter()
         .copied()
         .chain(NUMBERS.iter().map(|&(name, _)| name))
-        .chain(FAMILIES.iter().map(|&(name, _)| name))
+        .chain(ABIS.iter().map(|&(name, _)| name))
     {
         source += &format!("circulant_constant {name} = \"{name}\" {name}\n");
     }
@@ -219,7 +219,7 @@ fn preprocess() -> String {
     }
 }
 
-/// The Rust source of the constants, and of the family of the MPI.
+/// The Rust source of the constants, and of the ABI.
 fn constants(header: &str) -> String {
     let mut text = String::new();
     for name in CONSTANTS {
@@ -239,11 +239,13 @@ fn constants(header: &str) -> String {
         "/// Datatypes of numbers.\npub const NUMBERS: &[(Source, NumberKind)] = &[{}];\n",
         numbers.join(", ")
     );
-    let (_, family) = FAMILIES
+    let (_, abi) = ABIS
         .iter()
         .find(|(name, _)| is_macro(header, name))
-        .unwrap_or(&("", "unknown"));
-    text + &format!("/// Whose header this was built with.\npub const FAMILY: &str = {family:?};\n")
+        .expect("mpi.h is Open MPI's, MPICH's, SMPI's, or that of the standard ABI");
+    text + &format!(
+        "/// That of the header that this was built with.\npub const ABI: Abi = Abi::{abi};\n"
+    )
 }
 
 /// Whether the header defines the macro `name`.

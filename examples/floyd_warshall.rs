@@ -12,7 +12,9 @@ use std::error::Error;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use circulant::api::{circulant_successive_bcast, circulant_successive_owner};
+use circulant::api::{
+    CommWord, DatatypeWord, circulant_successive_bcast, circulant_successive_owner,
+};
 use mpi_sys::{MPI_Comm, MPI_Datatype};
 
 /// What successive broadcasts call: values are made and stored.
@@ -44,11 +46,11 @@ fn successive_bcast<S: Steps>(
         circulant_successive_bcast(
             n,
             count,
-            double(),
+            double().0 as DatatypeWord,
             Some(produce::<S>),
             Some(store::<S>),
             (&raw mut context).cast(),
-            comm,
+            comm.0 as CommWord,
         )
     };
     if code == 0 {
@@ -168,7 +170,7 @@ fn run(rank: c_int, comm: MPI_Comm) -> Result<bool, Box<dyn Error>> {
     let mut rows = Rows(Vec::with_capacity(n));
     for (k, row) in matrix.iter().enumerate() {
         // SAFETY: a valid communicator.
-        let owner = unsafe { circulant_successive_owner(comm, c_int::try_from(k)?) };
+        let owner = unsafe { circulant_successive_owner(comm.0 as CommWord, c_int::try_from(k)?) };
         rows.0.push((owner == rank).then(|| row.clone()));
     }
     successive_bcast(n, n, &mut rows, comm)?;

@@ -13,7 +13,7 @@ use std::error::Error;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use circulant::api::circulant_allgather_merge;
+use circulant::api::{CommWord, DatatypeWord, circulant_allgather_merge};
 use mpi_sys::{
     MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Datatype, MPI_Finalize, MPI_Init, MPI_Type_commit,
     MPI_Type_contiguous, MPI_Type_free,
@@ -63,10 +63,10 @@ fn merge(own: &[Event], room: usize, comm: MPI_Comm) -> Result<Vec<Event>, Box<d
             all.as_mut_ptr().cast(),
             c_int::try_from(all.len())?,
             &mut count,
-            event,
+            event.0 as DatatypeWord,
             Some(compare),
             ptr::null_mut(),
-            comm,
+            comm.0 as CommWord,
         );
         check(MPI_Type_free(&mut event))?;
         check(code)?;

@@ -7,12 +7,14 @@ pub use crate::extensions::growing::{
 pub use crate::extensions::successive::{
     circulant_step, circulant_successive_bcast, circulant_successive_owner,
 };
+pub use crate::interpose::{CommWord, DatatypeWord};
 
 use std::ffi::{CStr, c_char, c_int, c_ulonglong};
 
 use strum::VariantArray;
 
 use crate::communicator::choice;
+use crate::interpose::pass_on;
 use crate::report::{Outcome, calls};
 use crate::select::{Kind, Operation};
 
@@ -31,6 +33,7 @@ pub extern "C" fn circulant_version() -> *const c_char {
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
+    pass_on!(circulant_calls(operation));
     // SAFETY: by this function's contract.
     let found = unsafe { named(operation) };
     found.map_or(0, |operation| calls(operation, Outcome::Circulant))
@@ -59,6 +62,13 @@ pub unsafe extern "C" fn circulant_choice(
     is_exact: c_int,
     processes: c_int,
 ) -> c_int {
+    pass_on!(circulant_choice(
+        operation,
+        bytes,
+        irregularity,
+        is_exact,
+        processes
+    ));
     // SAFETY: by this function's contract.
     let operation = unsafe { named(operation) };
     let [size, irregularity] = [bytes, irregularity].map(|number| number.max(1).ilog2());

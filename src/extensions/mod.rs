@@ -10,16 +10,18 @@ pub mod growing;
 pub mod successive;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-use crate::mpi::{Communicator, Error, MPI_Comm, native};
+use crate::interpose::{CommWord, typed};
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+use crate::mpi::{Communicator, Error, native};
 
 /// The intra-communicator `comm`, or the code of the error that was raised.
 ///
 /// # Safety
 /// An argument of the call in progress.
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-unsafe fn intra(comm: MPI_Comm) -> Result<Communicator, std::ffi::c_int> {
-    // SAFETY: by this function's contract.
-    let communicator = unsafe { Communicator::new(comm) };
+unsafe fn intra(comm: CommWord) -> Result<Communicator, std::ffi::c_int> {
+    // SAFETY: by this function's contract, the program passed an MPI_Comm.
+    let communicator = unsafe { Communicator::new(typed(comm)) };
     let class = Error(native().constants.err_comm.0);
     if communicator.is_null() {
         return Err(Communicator::world().raise(class));

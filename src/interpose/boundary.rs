@@ -8,8 +8,9 @@
 //!    algorithms run. (Open MPI's Fortran bindings call it as well.)
 //! 2. A tool *behind* circulant would see nothing if `MPI_X` ran the algorithm at once: so `MPI_X`
 //!    calls the next one's `MPI_X`, which calls `PMPI_X`, which is circulant's again.
-//! 3. Where the process has another MPI than the one that circulant was built for, all calls go on
-//!    untouched. Handles have other types there, so until that is known, arguments are words.
+//! 3. Where the process has an MPI of another ABI than circulant was built for, all calls go on
+//!    untouched, to circulant's build for that ABI, or else to the MPI library. Handles have other
+//!    types there, so until that is known, arguments are words.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,16 +48,53 @@ pub fn cross(
 
 /// An argument as it comes: on all 64-bit machines that MPI is used on, integers and pointers take
 /// one register, or one slot of the stack, each. The upper half of a smaller integer means nothing.
-pub(super) type Word = usize;
+pub type Word = usize;
+
+/// An MPI_Comm as it comes. From Rust, `comm.0 as CommWord` of mpi-sys, whether handles are integers or pointers.
+pub type CommWord = Word;
+
+/// An MPI_Datatype as it comes.
+pub type DatatypeWord = Word;
 
 /// The argument in `word`.
 ///
 /// # Safety
 /// The caller of the exported function passed a `T` in this place.
-pub(super) unsafe fn typed<T: Copy>(word: Word) -> T {
+pub unsafe fn typed<T: Copy>(word: Word) -> T {
     const { assert!(size_of::<T>() <= size_of::<Word>() && cfg!(target_endian = "little")) };
     // SAFETY: `T` is no larger than the word, in whose lower bytes it is.
     unsafe { std::mem::transmute_copy(&word) }
+}
+
+/// Goes on to circulant's own function of this name in the build for another MPI, if calls go there.
+macro_rules! pass_on {
+    ($name:ident($($argument:ident),*)) => {
+        if let Some(other) = $crate::mpi::of_other_build($crate::mpi::name!($name)) {
+            let own = $name as unsafe extern "C" fn($($crate::interpose::inferred!($argument)),*) -> _;
+            // SAFETY: circulant's function of this name, which has this type, in another build; the
+            // arguments as the program passed them.
+            return unsafe { $crate::interpose::of_type(own, other)($($argument),*) };
+        }
+    };
+}
+pub(crate) use pass_on;
+
+/// The type of an argument, which the compiler knows.
+macro_rules! inferred {
+    ($argument:ident) => {
+        _
+    };
+}
+pub(crate) use inferred;
+
+/// The function at `address`, which has the type of another.
+///
+/// # Safety
+/// `F` is a pointer to functions of the type of the one at `address`.
+pub unsafe fn of_type<F: Copy>(_other: F, address: *mut c_void) -> F {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: by this function's contract.
+    unsafe { std::mem::transmute_copy(&address) }
 }
 
 /// Where one exported function goes on to, found at its first call.
@@ -85,12 +123,17 @@ impl Onward {
         })
     }
 
-    /// The function `name` of what comes after circulant, where the MPI is not circulant's.
+    /// The function `name` of the build for another MPI where that is in the process; where there is
+    /// no such build, of what comes after circulant.
     pub(super) fn of_another_mpi(&self, name: &CStr) -> Option<*mut c_void> {
         if !mpi::is_another() {
             return None;
         }
-        self.found(|| Symbols::NEXT.find(name).or_else(|| mpi::function(name)))
+        self.found(|| {
+            mpi::of_other_build(name)
+                .or_else(|| Symbols::NEXT.find(name))
+                .or_else(|| mpi::function(name))
+        })
     }
 
     fn found(&self, find: impl FnOnce() -> Option<*mut c_void>) -> Option<*mut c_void> {

@@ -12,4 +12,5 @@
 mod boundary;
 mod table;
 
-pub use boundary::cross;
+pub use boundary::{CommWord, DatatypeWord, cross, of_type, typed};
+pub(crate) use boundary::{inferred, pass_on};

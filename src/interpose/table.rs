@@ -1,6 +1,6 @@
 //! The table of exported functions.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::{Onward, Word, cross, typed};
 use crate::call::attempt;
@@ -8,14 +8,11 @@ use crate::collective::{
     Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
 use crate::communicator::{commit, hook_end, mark_duplicated, while_freed, while_starting};
-#[cfg(idup_with_info)]
-use crate::mpi::MPI_Info;
 use crate::mpi::{
-    Buffer, Communicator, Counts, MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, Operands, Passed,
-    PassedByRank, SUCCESS, function, native,
+    Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
+    MPI_Request, Operands, Passed, PassedByRank, SUCCESS, function, name, native, of_other_build,
+    present,
 };
-#[cfg(large_count)]
-use crate::mpi::{MPI_Aint, MPI_Count};
 use crate::select::Operation;
 
 /// Exports a function under both of its names. The first, with which programs come, looks for
@@ -62,18 +59,6 @@ macro_rules! intercept {
     )*};
 }
 
-/// A name, for the dynamic linker. Constant, or every call would look for its end.
-macro_rules! name {
-    ($name:ident) => {
-        const {
-            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a name with a NUL in it"),
-            }
-        }
-    };
-}
-
 /// Calls the function at an address with arguments as they came.
 macro_rules! onward {
     ($address:ident($($argument:ident),*)) => {
@@ -95,46 +80,36 @@ macro_rules! word {
 macro_rules! exports {
     ($(
         $name:ident, $profiled:ident, $large:ident, $large_profiled:ident
-        ($($argument:ident: $type:ty),*) $(root $root:ident)? $(message $message:expr)? =>
+        $arguments:tt $(root $root:ident)? $(message $message:expr)? =>
             $operation:ident, |$state:ident| $call:expr;
     )*) => {
-        mod plain {
+        exports! { @all plain c_int c_int $(
+            $name / $profiled $arguments by native().functions.$profiled,
+            root($($root)?) message($($message)?) $operation |$state| $call;
+        )* }
+        exports! { @all large MPI_Count MPI_Aint $(
+            $large / $large_profiled $arguments
+            by present(native().functions.$large_profiled, name!($large_profiled)),
+            root($($root)?) message($($message)?) $operation |$state| $call;
+        )* }
+    };
+    (@all $module:ident $count:ident $displacement:ident $(
+        $name:ident / $profiled:ident ($($argument:ident: $type:ty),*) by $function:expr,
+        root($($root:ident)?) message($($message:expr)?)
+        $operation:ident |$state:ident| $call:expr;
+    )*) => {
+        mod $module {
             use super::*;
 
-            type Count = c_int;
-            type Displacement = c_int;
+            type Count = $count;
+            type Displacement = $displacement;
 
             intercept! {$(
                 /// The MPI function of this name.
                 ///
                 $name / $profiled($($argument: $type,)* comm: MPI_Comm) {
                     // SAFETY: the arguments as the program passed them.
-                    let forward = || unsafe { (native().functions.$profiled)($($argument,)* comm) };
-                    let call = Exported {
-                        operation: Operation::$operation,
-                        communicator: communicator!(comm),
-                        root: exports!(@root $($root)?),
-                        message: exports!(@message $($message)?),
-                    };
-                    cross(call, forward, |$state, work| attempt($state, &$call, work))
-                }
-            )*}
-        }
-
-        #[cfg(large_count)]
-        mod large {
-            use super::*;
-
-            type Count = MPI_Count;
-            type Displacement = MPI_Aint;
-
-            intercept! {$(
-                /// The MPI function of this name.
-                ///
-                $large / $large_profiled($($argument: $type,)* comm: MPI_Comm) {
-                    // SAFETY: the arguments as the program passed them.
-                    let forward =
-                        || unsafe { (native().functions.$large_profiled)($($argument,)* comm) };
+                    let forward = || unsafe { ($function)($($argument,)* comm) };
                     let call = Exported {
                         operation: Operation::$operation,
                         communicator: communicator!(comm),
@@ -212,7 +187,7 @@ exports! {
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op, root: c_int
     ) root root message passed!(send, count, datatype) => Reduce, |_state| Reduce {
-        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
+        operands: operands!(send, receive, Counts::equal(count, 1), datatype, op),
         root,
     };
 
@@ -242,7 +217,7 @@ exports! {
     ) => ReduceScatterBlock, |state| ReduceScatter {
         operation: Operation::ReduceScatterBlock,
         operands: {
-            let counts = Counts::equal(i64::from(count), state.size());
+            let counts = Counts::equal(count, state.size());
             operands!(send, receive, counts, datatype, op)
         },
     };
@@ -259,7 +234,7 @@ exports! {
         send: *const c_void, receive: *mut c_void, count: Count, datatype: MPI_Datatype,
         op: MPI_Op
     ) message passed!(send, count, datatype) => Allreduce, |_state| Allreduce {
-        operands: operands!(send, receive, Counts::equal(i64::from(count), 1), datatype, op),
+        operands: operands!(send, receive, Counts::equal(count, 1), datatype, op),
     };
 
     MPI_Alltoall, PMPI_Alltoall, MPI_Alltoall_c, PMPI_Alltoall_c(
@@ -319,13 +294,15 @@ intercept! {
 
     /// MPI_Comm_idup_with_info; as MPI_Comm_idup.
     ///
-    #[cfg(idup_with_info)]
     MPI_Comm_idup_with_info / PMPI_Comm_idup_with_info(
         comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
         mark_duplicated(communicator!(comm));
         // SAFETY: the arguments as the program passed them.
-        unsafe { (native().functions.PMPI_Comm_idup_with_info)(comm, info, newcomm, request) }
+        unsafe {
+            let function = native().functions.PMPI_Comm_idup_with_info;
+            present(function, c"PMPI_Comm_idup_with_info")(comm, info, newcomm, request)
+        }
     }
 
     /// MPI_Init, in which this process tells the others that it has circulant. After it the end of
@@ -375,7 +352,11 @@ intercept! {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn PMIx_Commit() -> c_int {
-    commit()
+    match of_other_build(c"PMIx_Commit") {
+        // SAFETY: this function, of another build.
+        Some(next) => unsafe { onward!(next()) },
+        None => commit(),
+    }
 }
 
 /// # Safety

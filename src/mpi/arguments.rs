@@ -328,8 +328,8 @@ impl Counts {
     }
 
     /// The same count for all.
-    pub fn equal(count: i64, ranks: usize) -> Counts {
-        let entries = Entries::Equal(count);
+    pub fn equal(count: impl Into<i64>, ranks: usize) -> Counts {
+        let entries = Entries::Equal(count.into());
         Counts { entries, ranks }
     }
 

@@ -88,19 +88,13 @@ impl Place {
     }
 }
 
-/// What a datatype's constructor is asked for: with large counts where the MPI has them, since the
-/// other form is an error for a datatype that was made with large counts.
-#[cfg(large_count)]
-type Quantity = MPI_Count;
-#[cfg(not(large_count))]
-type Quantity = c_int;
-
 /// How many arguments of each kind a datatype's constructor took.
+#[derive(Default)]
 struct Constructor {
-    /// Integers and large counts.
-    numbers: [Quantity; 2],
-    addresses: Quantity,
-    datatypes: Quantity,
+    integers: MPI_Count,
+    addresses: MPI_Count,
+    large_counts: MPI_Count,
+    datatypes: MPI_Count,
 }
 
 /// The datatype that another one repeats: a reference that MPI gave to us, unless it is predefined.
@@ -391,83 +385,83 @@ impl Datatype {
         })
     }
 
-    /// How many arguments of each kind its constructor took. None where MPI does not say.
+    /// How many arguments of each kind its constructor took. None where MPI does not say. It is asked
+    /// with large counts where it has them: the other form is an error for a datatype that was made
+    /// with large counts.
     fn constructor(&self) -> Option<Constructor> {
         let functions = &native().functions;
-        let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
-        #[cfg(not(large_count))]
-        let large = 0;
-        #[cfg(large_count)]
-        let mut large = 0;
-        #[cfg(large_count)]
-        // SAFETY: writes five integers.
-        let code = unsafe {
-            (functions.PMPI_Type_get_envelope_c)(
-                self.handle,
-                &mut integers,
-                &mut addresses,
-                &mut large,
-                &mut datatypes,
-                &mut combiner,
-            )
+        let mut made = Constructor::default();
+        let mut combiner = 0;
+        let code = match functions.PMPI_Type_get_envelope_c {
+            // SAFETY: writes five integers.
+            Some(envelope) => unsafe {
+                envelope(
+                    self.handle,
+                    &mut made.integers,
+                    &mut made.addresses,
+                    &mut made.large_counts,
+                    &mut made.datatypes,
+                    &mut combiner,
+                )
+            },
+            None => {
+                let mut numbers: [c_int; 3] = [0; 3];
+                let [integers, addresses, datatypes] = &mut numbers;
+                // SAFETY: writes four integers.
+                let code = unsafe {
+                    (functions.PMPI_Type_get_envelope)(
+                        self.handle,
+                        integers,
+                        addresses,
+                        datatypes,
+                        &mut combiner,
+                    )
+                };
+                [made.integers, made.addresses, made.datatypes] = numbers.map(MPI_Count::from);
+                code
+            }
         };
-        #[cfg(not(large_count))]
-        // SAFETY: writes four integers.
-        let code = unsafe {
-            (functions.PMPI_Type_get_envelope)(
-                self.handle,
-                &mut integers,
-                &mut addresses,
-                &mut datatypes,
-                &mut combiner,
-            )
-        };
-        (code == SUCCESS).then_some(Constructor {
-            numbers: [integers, large],
-            addresses,
-            datatypes,
-        })
+        (code == SUCCESS).then_some(made)
     }
 
     /// Of a repetition or a duplicate of another datatype, that datatype, if it is dense.
     fn repeated(&self) -> Option<Repeated> {
         let made = self.constructor()?;
         // Nothing else of a size takes so few arguments.
-        let [integers, large] = made.numbers;
-        let is_repetition = integers + large <= 1 && made.addresses == 0 && made.datatypes == 1;
-        if !is_repetition {
+        let numbers = made.integers + made.large_counts;
+        if numbers > 1 || made.addresses != 0 || made.datatypes != 1 {
             return None;
         }
         let functions = &native().functions;
         let (mut count, mut address, mut inner): (c_int, MPI_Aint, _) = (0, 0, self.handle);
-        #[cfg(large_count)]
-        // SAFETY: writes at most one number, no address and one datatype.
-        let code = unsafe {
-            let mut large_count: MPI_Count = 0;
-            (functions.PMPI_Type_get_contents_c)(
-                self.handle,
-                integers,
-                0,
-                large,
-                1,
-                &mut count,
-                &mut address,
-                &mut large_count,
-                &mut inner,
-            )
-        };
-        #[cfg(not(large_count))]
-        // SAFETY: writes at most one integer, no address and one datatype.
-        let code = unsafe {
-            (functions.PMPI_Type_get_contents)(
-                self.handle,
-                integers,
-                0,
-                1,
-                &mut count,
-                &mut address,
-                &mut inner,
-            )
+        let mut large_count: MPI_Count = 0;
+        let code = match functions.PMPI_Type_get_contents_c {
+            // SAFETY: writes at most one number, no address and one datatype.
+            Some(contents) => unsafe {
+                contents(
+                    self.handle,
+                    made.integers,
+                    0,
+                    made.large_counts,
+                    1,
+                    &mut count,
+                    &mut address,
+                    &mut large_count,
+                    &mut inner,
+                )
+            },
+            // SAFETY: writes at most one integer, no address and one datatype.
+            None => unsafe {
+                (functions.PMPI_Type_get_contents)(
+                    self.handle,
+                    numbers as c_int,
+                    0,
+                    1,
+                    &mut count,
+                    &mut address,
+                    &mut inner,
+                )
+            },
         };
         check(code).ok()?;
         // SAFETY: a datatype that MPI gave.

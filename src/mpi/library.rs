@@ -10,19 +10,64 @@
 //! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI
 //! library's own object and not in the global scope, where ours may come first.
 //!
-//! A process may have another MPI than the one that this library was built for. Then nothing here
-//! is of any use, and calls are passed on as they are (`interpose/boundary.rs`).
+//! A process may have an MPI of another ABI than this library was built for. Then nothing here is of
+//! any use, and calls are passed on as they are (`interpose/boundary.rs`): to the build for that ABI
+//! where there is one, or else to the MPI library. Builds for several ABIs lie together, and any of
+//! them may be preloaded:
+//!
+//! ```text
+//! lib/libcirculant.so                     a link to one of the others
+//! lib/circulant/openmpi/libcirculant.so
+//! lib/circulant/mpich/libcirculant.so
+//! lib/circulant/mpiabi/libcirculant.so
+//! ```
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-#[cfg(idup_with_info)]
-use super::sys::MPI_Info;
 use super::sys::{
     MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
-    MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Op, MPI_Request, MPI_Status,
+    MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
     MPI_Type_copy_attr_function, MPI_Type_delete_attr_function,
 };
 use once_cell::sync::OnceCell;
+
+/// An ABI of MPI: what an mpi.h lays down. A build of circulant is for one, and serves all MPI
+/// libraries that have it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)] // Those that this build is not for are met only where they are in the process.
+pub enum Abi {
+    /// Open MPI 3, 4 and 5, and what is built from them.
+    OpenMpi,
+    /// MPICH 3.2 and later, and what is built from it: Intel MPI, Cray MPICH, MVAPICH.
+    Mpich,
+    /// The one that the MPI standard defines since its version 5.
+    Standard,
+    /// SimGrid's SMPI.
+    Smpi,
+}
+
+impl Abi {
+    /// What it is called, and the folder of its build.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Abi::OpenMpi => ["Open MPI", "openmpi"],
+            Abi::Mpich => ["MPICH", "mpich"],
+            Abi::Standard => ["the standard ABI of MPI", "mpiabi"],
+            Abi::Smpi => ["SMPI", "smpi"],
+        }
+    }
+
+    fn title(self) -> &'static str {
+        self.names()[0]
+    }
+
+    fn folder(self) -> &'static str {
+        self.names()[1]
+    }
+}
 
 /// Where a constant of mpi.h comes from.
 pub enum Source {
@@ -58,32 +103,34 @@ pub enum NumberKind {
 
 /// The constants of mpi.h, by name; written by build.rs.
 mod source {
-    use super::{NumberKind, Source};
+    use super::{Abi, NumberKind, Source};
     include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
 use crate::launcher;
-use source::FAMILY;
+use source::ABI;
 
 macro_rules! natives {
-    ($($(#[$condition:meta])* $name:ident($($argument:ty),*);)*) => {
+    (
+        required { $($name:ident($($argument:ty),*);)* }
+        optional { $(#[$in_header:meta] $perhaps:ident($($its:ty),*);)* }
+    ) => {
         /// The functions that circulant calls.
         #[allow(non_snake_case, missing_docs)]
         pub struct Functions {
-            $($(#[$condition])* pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            $(pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            $(pub $perhaps: Option<unsafe extern "C" fn($($its),*) -> c_int>,)*
         }
 
         // Never evaluated into code: the declarations must agree with the header's.
-        $($(#[$condition])* const _: unsafe extern "C" fn($($argument),*) -> c_int =
-            super::sys::$name;)*
+        $(const _: unsafe extern "C" fn($($argument),*) -> c_int = super::sys::$name;)*
+        $(#[$in_header] const _: unsafe extern "C" fn($($its),*) -> c_int = super::sys::$perhaps;)*
 
         impl Functions {
             fn find(scope: &Scope) -> Result<Functions, &'static str> {
                 Ok(Functions {
-                    $($(#[$condition])* $name: {
-                        let name = concat!(stringify!($name), "\0").as_bytes();
-                        let name = CStr::from_bytes_with_nul(name).unwrap_or(c"");
-                        let address = scope.find(name).ok_or(stringify!($name))?;
+                    $($name: {
+                        let address = scope.find(name!($name)).ok_or(stringify!($name))?;
                         // SAFETY: the symbol is the MPI library's function of that name, and the
                         // constant above has checked that its declaration has this type.
                         unsafe {
@@ -93,164 +140,188 @@ macro_rules! natives {
                             >(address)
                         }
                     },)*
+                    // SAFETY: as above; where the header does not declare it, by the MPI standard,
+                    // whose function of this name has this type in every version.
+                    $($perhaps: scope.find(name!($perhaps)).map(|address| unsafe {
+                        std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($its),*) -> c_int,
+                        >(address)
+                    }),)*
                 })
             }
         }
     };
 }
 
+/// A name, for the dynamic linker. Constant, or every call would look for its end.
+macro_rules! name {
+    ($name:ident) => {
+        const {
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name with a NUL in it"),
+            }
+        }
+    };
+}
+pub(crate) use name;
+
 natives! {
-    // What is interposed.
-    PMPI_Init(*mut c_int, *mut *mut *mut c_char);
-    PMPI_Init_thread(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
-    PMPI_Bcast(*mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm);
-    PMPI_Reduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
-    PMPI_Allgather(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
-    );
-    PMPI_Allgatherv(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int, MPI_Datatype,
-        MPI_Comm
-    );
-    PMPI_Reduce_scatter_block(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
-    PMPI_Reduce_scatter(
-        *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
-    );
-    PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
-    PMPI_Alltoall(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
-    );
-    PMPI_Gather(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
-    );
-    PMPI_Scatter(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Bcast_c(*mut c_void, MPI_Count, MPI_Datatype, c_int, MPI_Comm);
-    #[cfg(large_count)]
-    PMPI_Reduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
-    #[cfg(large_count)]
-    PMPI_Allgather_c(
-        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Allgatherv_c(
-        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, *const MPI_Count, *const MPI_Aint,
-        MPI_Datatype, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Reduce_scatter_block_c(
-        *const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Reduce_scatter_c(
-        *const c_void, *mut c_void, *const MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Allreduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
-    #[cfg(large_count)]
-    PMPI_Alltoall_c(
-        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Gather_c(
-        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
-        MPI_Comm
-    );
-    #[cfg(large_count)]
-    PMPI_Scatter_c(
-        *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
-        MPI_Comm
-    );
-    // What is used.
-    PMPI_Abort(MPI_Comm, c_int);
-    PMPI_Cancel(*mut MPI_Request);
-    PMPI_Comm_call_errhandler(MPI_Comm, c_int);
-    PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
-    PMPI_Comm_create_group(MPI_Comm, MPI_Group, c_int, *mut MPI_Comm);
-    PMPI_Comm_create_keyval(
-        MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
-    );
-    PMPI_Comm_delete_attr(MPI_Comm, c_int);
-    PMPI_Comm_disconnect(*mut MPI_Comm);
-    PMPI_Comm_free(*mut MPI_Comm);
-    PMPI_Comm_free_keyval(*mut c_int);
-    PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
-    PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
-    PMPI_Comm_get_parent(*mut MPI_Comm);
-    PMPI_Comm_idup(MPI_Comm, *mut MPI_Comm, *mut MPI_Request);
-    #[cfg(idup_with_info)]
-    PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
-    PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
-    PMPI_Comm_rank(MPI_Comm, *mut c_int);
-    PMPI_Comm_remote_group(MPI_Comm, *mut MPI_Group);
-    PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
-    PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
-    PMPI_Comm_size(MPI_Comm, *mut c_int);
-    PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
-    PMPI_Errhandler_free(*mut MPI_Errhandler);
-    PMPI_Error_class(c_int, *mut c_int);
-    PMPI_Finalized(*mut c_int);
-    PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
-    PMPI_Get_processor_name(*mut c_char, *mut c_int);
-    PMPI_Group_free(*mut MPI_Group);
-    PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
-    PMPI_Group_size(MPI_Group, *mut c_int);
-    PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
-    PMPI_Initialized(*mut c_int);
-    PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
-    PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
-    PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
-    PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
-    PMPI_Op_commutative(MPI_Op, *mut c_int);
-    PMPI_Pack(
-        *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
-    );
-    PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
-    PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
-    PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
-    PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
-    PMPI_Scatterv(
-        *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype,
-        c_int, MPI_Comm
-    );
-    PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
-    PMPI_Sendrecv(
-        *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
-        c_int, MPI_Comm, *mut MPI_Status
-    );
-    PMPI_Test(*mut MPI_Request, *mut c_int, *mut MPI_Status);
-    PMPI_Type_create_keyval(
-        MPI_Type_copy_attr_function, MPI_Type_delete_attr_function, *mut c_int, *mut c_void
-    );
-    PMPI_Type_free(*mut MPI_Datatype);
-    PMPI_Type_free_keyval(*mut c_int);
-    PMPI_Type_get_attr(MPI_Datatype, c_int, *mut c_void, *mut c_int);
-    #[cfg(not(large_count))]
-    PMPI_Type_get_contents(
-        MPI_Datatype, c_int, c_int, c_int, *mut c_int, *mut MPI_Aint, *mut MPI_Datatype
-    );
-    #[cfg(large_count)]
-    PMPI_Type_get_contents_c(
-        MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, *mut c_int, *mut MPI_Aint,
-        *mut MPI_Count, *mut MPI_Datatype
-    );
-    #[cfg(not(large_count))]
-    PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
-    #[cfg(large_count)]
-    PMPI_Type_get_envelope_c(
-        MPI_Datatype, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut c_int
-    );
-    PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
-    PMPI_Type_get_true_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
-    PMPI_Type_set_attr(MPI_Datatype, c_int, *mut c_void);
-    PMPI_Type_size_x(MPI_Datatype, *mut MPI_Count);
-    PMPI_Unpack(
-        *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
-    );
-    PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
-    PMPI_Waitany(c_int, *mut MPI_Request, *mut c_int, *mut MPI_Status);
+    required {
+        // What is interposed.
+        PMPI_Init(*mut c_int, *mut *mut *mut c_char);
+        PMPI_Init_thread(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+        PMPI_Bcast(*mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm);
+        PMPI_Reduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+        PMPI_Allgather(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+        );
+        PMPI_Allgatherv(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int, MPI_Datatype,
+            MPI_Comm
+        );
+        PMPI_Reduce_scatter_block(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+        PMPI_Reduce_scatter(
+            *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
+        );
+        PMPI_Allreduce(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+        PMPI_Alltoall(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+        );
+        PMPI_Gather(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+        );
+        PMPI_Scatter(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, c_int, MPI_Comm
+        );
+        // What is used.
+        PMPI_Abort(MPI_Comm, c_int);
+        PMPI_Cancel(*mut MPI_Request);
+        PMPI_Comm_call_errhandler(MPI_Comm, c_int);
+        PMPI_Comm_create(MPI_Comm, MPI_Group, *mut MPI_Comm);
+        PMPI_Comm_create_group(MPI_Comm, MPI_Group, c_int, *mut MPI_Comm);
+        PMPI_Comm_create_keyval(
+            MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, *mut c_int, *mut c_void
+        );
+        PMPI_Comm_delete_attr(MPI_Comm, c_int);
+        PMPI_Comm_disconnect(*mut MPI_Comm);
+        PMPI_Comm_free(*mut MPI_Comm);
+        PMPI_Comm_free_keyval(*mut c_int);
+        PMPI_Comm_get_attr(MPI_Comm, c_int, *mut c_void, *mut c_int);
+        PMPI_Comm_get_errhandler(MPI_Comm, *mut MPI_Errhandler);
+        PMPI_Comm_get_parent(*mut MPI_Comm);
+        PMPI_Comm_idup(MPI_Comm, *mut MPI_Comm, *mut MPI_Request);
+        PMPI_Comm_group(MPI_Comm, *mut MPI_Group);
+        PMPI_Comm_rank(MPI_Comm, *mut c_int);
+        PMPI_Comm_remote_group(MPI_Comm, *mut MPI_Group);
+        PMPI_Comm_set_attr(MPI_Comm, c_int, *mut c_void);
+        PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
+        PMPI_Comm_size(MPI_Comm, *mut c_int);
+        PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
+        PMPI_Errhandler_free(*mut MPI_Errhandler);
+        PMPI_Error_class(c_int, *mut c_int);
+        PMPI_Finalized(*mut c_int);
+        PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
+        PMPI_Get_processor_name(*mut c_char, *mut c_int);
+        PMPI_Group_free(*mut MPI_Group);
+        PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
+        PMPI_Group_size(MPI_Group, *mut c_int);
+        PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
+        PMPI_Initialized(*mut c_int);
+        PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
+        PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+        PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+        PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
+        PMPI_Op_commutative(MPI_Op, *mut c_int);
+        PMPI_Pack(
+            *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
+        );
+        PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
+        PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
+        PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
+        PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
+        PMPI_Scatterv(
+            *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype,
+            c_int, MPI_Comm
+        );
+        PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
+        PMPI_Sendrecv(
+            *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
+            c_int, MPI_Comm, *mut MPI_Status
+        );
+        PMPI_Test(*mut MPI_Request, *mut c_int, *mut MPI_Status);
+        PMPI_Type_create_keyval(
+            MPI_Type_copy_attr_function, MPI_Type_delete_attr_function, *mut c_int, *mut c_void
+        );
+        PMPI_Type_free(*mut MPI_Datatype);
+        PMPI_Type_free_keyval(*mut c_int);
+        PMPI_Type_get_attr(MPI_Datatype, c_int, *mut c_void, *mut c_int);
+        PMPI_Type_get_contents(
+            MPI_Datatype, c_int, c_int, c_int, *mut c_int, *mut MPI_Aint, *mut MPI_Datatype
+        );
+        PMPI_Type_get_envelope(MPI_Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
+        PMPI_Type_get_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+        PMPI_Type_get_true_extent(MPI_Datatype, *mut MPI_Aint, *mut MPI_Aint);
+        PMPI_Type_set_attr(MPI_Datatype, c_int, *mut c_void);
+        PMPI_Type_size_x(MPI_Datatype, *mut MPI_Count);
+        PMPI_Unpack(
+            *const c_void, c_int, *mut c_int, *mut c_void, c_int, MPI_Datatype, MPI_Comm
+        );
+        PMPI_Wait(*mut MPI_Request, *mut MPI_Status);
+        PMPI_Waitany(c_int, *mut MPI_Request, *mut c_int, *mut MPI_Status);
+    }
+    // What an MPI may not have. The conditions are those of the header that this is built with.
+    optional {
+        #[cfg(large_count)]
+        PMPI_Bcast_c(*mut c_void, MPI_Count, MPI_Datatype, c_int, MPI_Comm);
+        #[cfg(large_count)]
+        PMPI_Reduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, c_int, MPI_Comm);
+        #[cfg(large_count)]
+        PMPI_Allgather_c(
+            *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Allgatherv_c(
+            *const c_void, MPI_Count, MPI_Datatype, *mut c_void, *const MPI_Count, *const MPI_Aint,
+            MPI_Datatype, MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Reduce_scatter_block_c(
+            *const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Reduce_scatter_c(
+            *const c_void, *mut c_void, *const MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Allreduce_c(*const c_void, *mut c_void, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+        #[cfg(large_count)]
+        PMPI_Alltoall_c(
+            *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Gather_c(
+            *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+            MPI_Comm
+        );
+        #[cfg(large_count)]
+        PMPI_Scatter_c(
+            *const c_void, MPI_Count, MPI_Datatype, *mut c_void, MPI_Count, MPI_Datatype, c_int,
+            MPI_Comm
+        );
+        #[cfg(idup_with_info)]
+        PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
+        #[cfg(large_count)]
+        PMPI_Type_get_contents_c(
+            MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, *mut c_int, *mut MPI_Aint,
+            *mut MPI_Count, *mut MPI_Datatype
+        );
+        #[cfg(large_count)]
+        PMPI_Type_get_envelope_c(
+            MPI_Datatype, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut c_int
+        );
+    }
 }
 
 macro_rules! constants {
@@ -338,6 +409,8 @@ struct Found {
     scope: Scope,
     /// None where it is another MPI than this library was built for.
     native: Option<Native>,
+    /// The build of circulant for that other MPI, to which all calls go then.
+    other_build: Option<Symbols>,
 }
 
 // SAFETY: written once, then only read; the handles among the constants are MPI's own predefined
@@ -358,6 +431,15 @@ pub fn native() -> &'static Native {
     }
 }
 
+/// A function of the MPI library that not every MPI has, and that the program has called. Where it is
+/// missing, the process ends: without circulant, the program would not have been loaded.
+pub fn present<F>(function: Option<F>, name: &CStr) -> F {
+    function.unwrap_or_else(|| {
+        let (name, version) = (name.to_string_lossy(), &native().version);
+        end_process(&format!("{version} has no {name}, which the program calls"))
+    })
+}
+
 /// Whether the MPI library of this process is another than this library was built for.
 pub fn is_another() -> bool {
     found().native.is_none()
@@ -366,7 +448,7 @@ pub fn is_another() -> bool {
 /// Whether the MPI library has its launcher's PMI connection to itself, and uses it: MPICH and what is
 /// built from it. A process that says something there and then ends without MPI is taken for failed.
 pub fn speaks_pmi() -> bool {
-    !matches!(FAMILY, "Open MPI" | "SMPI") && !is_another()
+    matches!(ABI, Abi::Mpich | Abi::Standard) && !is_another()
 }
 
 /// The MPI library's function of this name, whichever MPI it is.
@@ -379,25 +461,78 @@ pub fn library() -> Option<Object> {
     found().scope.object
 }
 
+/// The function of this name of the build for another MPI, if that MPI is in the process, and the
+/// build was opened at an earlier call.
+pub fn of_other_build(name: &CStr) -> Option<*mut c_void> {
+    FOUND.get()?.other_build?.find(name)
+}
+
 fn found() -> &'static Found {
     FOUND.get_or_init(|| match Scope::of_process() {
-        Some(scope) => Found {
-            native: Native::find(&scope)
-                .map_err(|complaint| stand_back(&complaint))
-                .ok(),
-            scope,
-        },
+        Some(scope) => Found::new(scope),
         None => end_process(&format!(
-            "no MPI library found in this process (built for {FAMILY})"
+            "no MPI library found in this process (built for {})",
+            ABI.title()
         )),
     })
+}
+
+impl Found {
+    fn new(scope: Scope) -> Found {
+        let version = scope.version();
+        let abi = scope.abi(&version);
+        let other_build = (abi != ABI).then(|| open_build(abi));
+        let native = match &other_build {
+            None => Native::find(&scope, &version),
+            Some(Ok(_)) => Err(String::new()),
+            Some(Err(missing)) => Err(format!("{} ({version}), and {missing}", abi.title())),
+        };
+        let native = native.map_err(|complaint| {
+            if !complaint.is_empty() {
+                let title = ABI.title();
+                stand_back(&format!(
+                    "built for {title}, but this process uses {complaint}"
+                ));
+            }
+        });
+        Found {
+            scope,
+            native: native.ok(),
+            other_build: other_build.and_then(Result::ok),
+        }
+    }
+}
+
+/// Opens the build for an ABI, whose folder lies beside that of this build.
+///
+/// # Errors
+/// What is missing.
+fn open_build(abi: Abi) -> Result<Symbols, String> {
+    let own = described(open_build as *mut c_void).ok_or("this build's file is not known")?;
+    // SAFETY: the name of an object that was found is a string.
+    let own = unsafe { CStr::from_ptr(own.dli_fname) };
+    // A link to a build may be what is preloaded.
+    let own =
+        fs::canonicalize(OsStr::from_bytes(own.to_bytes())).map_err(|error| error.to_string())?;
+    let builds = own
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("/"));
+    let other = builds.join(abi.folder()).join("libcirculant.so");
+    let missing = || format!("there is no build for it in {}", other.display());
+    if other == own {
+        return Err(missing());
+    }
+    let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| missing())?;
+    Symbols::open(&name).ok_or_else(missing)
 }
 
 /// Says once in a job that there is nothing to do; by the launcher's word for rank 0, since an MPI
 /// whose handles are not known cannot be asked.
 fn stand_back(complaint: &str) {
     if launcher::is_first() {
-        crate::message::say(&format!("circulant: {complaint}; all calls go to it"));
+        let line = format!("circulant: {complaint}: all calls go to the MPI library");
+        crate::message::say(&line);
     }
 }
 
@@ -409,14 +544,10 @@ fn end_process(complaint: &str) -> ! {
 }
 
 impl Native {
-    fn find(scope: &Scope) -> Result<Native, String> {
-        let version = scope.version();
-        let built_for = format!("built for {FAMILY}, but this process uses");
-        let family = scope.family(&version);
-        if family != FAMILY {
-            return Err(format!("{built_for} {family} ({version})"));
-        }
-        let complaint = |missing: &str| format!("{built_for} {version} (no {missing} there)");
+    /// # Errors
+    /// What it lacks.
+    fn find(scope: &Scope, version: &str) -> Result<Native, String> {
+        let complaint = |missing: &str| format!("{version} (no {missing} there)");
         Ok(Native {
             functions: Functions::find(scope).map_err(complaint)?,
             constants: Constants::find(scope).map_err(complaint)?,
@@ -425,7 +556,7 @@ impl Native {
                 .filter_map(|(number, kind)| Some((scope.value(number)?, *kind)))
                 .map(|(value, kind)| (MPI_Datatype(value as _), kind))
                 .collect(),
-            version,
+            version: version.to_owned(),
         })
     }
 }
@@ -467,6 +598,14 @@ impl Symbols {
         (!handle.is_null()).then_some(Symbols(handle))
     }
 
+    /// In an object that is loaded now, if it can be. It stays loaded.
+    fn open(file: &CStr) -> Option<Symbols> {
+        // SAFETY: `file` is a string. It is a build of circulant, which runs nothing when it is
+        // loaded.
+        let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        (!handle.is_null()).then_some(Symbols(handle))
+    }
+
     /// In each of the objects that are loaded already.
     fn of_all_loaded() -> impl Iterator<Item = Symbols> {
         let names = loaded_objects().into_iter();
@@ -474,12 +613,14 @@ impl Symbols {
     }
 
     /// An object that is loaded, and has or depends on one with a function of this name that is not
-    /// circulant's.
+    /// circulant's: not of this build, nor of one for another MPI that passes calls to it.
     pub fn with(name: &CStr) -> Option<Symbols> {
-        let own = object_of(Symbols::with as *mut c_void);
+        let preloaded = Symbols::GLOBAL.find(c"circulant_version");
+        let circulants = [Some(Symbols::with as *mut c_void), preloaded];
+        let circulants = circulants.map(|function| function.and_then(object_of));
         let has_another = |symbols: &Symbols| {
             let found = symbols.find(name);
-            found.is_some_and(|function| object_of(function) != own)
+            found.is_some_and(|function| !circulants.contains(&object_of(function)))
         };
         std::iter::once(Symbols::NEXT)
             .chain(Symbols::of_all_loaded())
@@ -523,21 +664,17 @@ impl Scope {
         })
     }
 
-    /// Whose MPI it is, by the names that build.rs has for headers.
-    fn family(&self, version: &str) -> &'static str {
-        let says = |word| version.contains(word);
+    fn abi(&self, version: &str) -> Abi {
         if self.file.starts_with("libmpi_abi") {
-            "the standard ABI of MPI"
+            Abi::Standard
         } else if self.find(c"ompi_mpi_comm_world").is_some() {
             // Its derivatives have other names.
-            "Open MPI"
-        } else if says("Intel") {
-            "Intel MPI"
-        } else if says("SMPI") {
-            "SMPI"
+            Abi::OpenMpi
+        } else if version.contains("SMPI") {
+            Abi::Smpi
         } else {
-            // Cray's, MVAPICH and others are built from it, and have its handles.
-            "MPICH"
+            // Intel's, Cray's, MVAPICH and others are built from it, and have its handles.
+            Abi::Mpich
         }
     }
 

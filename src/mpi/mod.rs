@@ -40,19 +40,18 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
+pub(crate) use library::name;
 pub use library::{
     Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
-    speaks_pmi,
+    of_other_build, present, speaks_pmi,
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
-#[cfg(idup_with_info)]
-pub use sys::MPI_Info;
-#[cfg(large_count)]
-pub use sys::{MPI_Aint, MPI_Count};
-pub use sys::{MPI_Comm, MPI_Datatype, MPI_Op, MPI_Request, MPI_Status};
+pub use sys::{
+    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
+};
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

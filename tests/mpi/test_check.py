@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from launch import OPERATIONS
+from launch import NATIVE_ENVIRONMENT, OPERATIONS
 
 FORCED = {"FORCE": 1, "CHECK": 1}
 
@@ -127,6 +127,7 @@ def test_learning_goes_on(mpi, report, processes):
 def with_fault(mpi, processes, command, report, rank=1, settings=None, **variables):
     """With a fault in the way of the messages of one rank."""
     environment = {
+        **NATIVE_ENVIRONMENT[mpi.family],
         "CIRCULANT_REPORT": str(report),
         "FAULT_RANK": str(rank),
         **{f"FAULT_{name.upper()}": str(value) for name, value in variables.items()},

@@ -2,11 +2,15 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from launch import OPERATIONS
+from test_programs import ARGUMENTS, TRAPPED, compare, counted
 
 CALLS = ["bcast:40000x3", "reduce:400"]
 OURS = {"bcast": {"circulant": 3}, "reduce": {"circulant": 1}}
@@ -25,11 +29,15 @@ TITLES = {
 }
 
 
+# A build that is for another MPI.
+OTHER = {"openmpi": "mpich-4.0.0", "mpich": "openmpi-1.0.0", "intelmpi": "openmpi-1.0.0", "mpiabi": "mpich-4.0.0"}
+
+
 @pytest.fixture
 def builds(mpi, tmp_path):
     """A folder with the build for this MPI, and what looks like those for two others."""
     folder = tmp_path / "builds"
-    for name in (mpi.build.name, "openmpi-1.0.0", "smpi-1.0"):
+    for name in (mpi.build.name, OTHER[mpi.family], "smpi-1.0"):
         (folder / name).mkdir(parents=True)
         (folder / name / "libcirculant.so").write_bytes(b"not to be loaded")
     ours = folder / mpi.build.name / "libcirculant.so"
@@ -109,13 +117,13 @@ def test_path_that_cannot_be_preloaded(mpi, circulant, builds, folder):
     assert "calls" not in run.stdout
 
 
-def test_another_major_version_does_not_fit(mpi, circulant, builds):
-    if mpi.family == "mpiabi":
-        pytest.skip("there is one version")
-    (builds / mpi.build.name).rename(builds / f"{mpi.family}-1.2.0")
-    program = [mpi.program("sequence"), *CALLS]
-    run = mpi.run(3, [circulant, "run", "--libraries", builds, *program]).expect_success()
-    assert "no build" in run.stderr
+def test_another_version_fits(mpi, launched, builds):
+    """A build is for all versions that have its ABI; an installed one has no version in its name."""
+    command = [mpi.program("sequence"), *CALLS]
+    abi = mpi.family.replace("intelmpi", "mpich")
+    for name in (f"{mpi.family}-1.2.0", abi):
+        next(builds.glob(f"{mpi.family}*")).rename(builds / name)
+        assert launched(command).expect_success().all_outcomes() == OURS
 
 
 def test_build_by_name(mpi, launched, circulant, tmp_path):
@@ -221,26 +229,87 @@ def test_info(circulant, mpi):
     assert b"CIRCULANT_BLOCKS" in shown.stderr
 
 
-def test_of_another_mpi(mpi, report):
-    """The library built for another MPI says so once, and the program runs as without it."""
-    family = lambda path: path.parent.name.partition("-")[0]
-    others = [
-        path
-        for path in mpi.build.parent.glob("*/libcirculant.so")
-        if family(path) not in (mpi.family, "smpi")
-        and " PMPI_Bcast" in run("nm", "-D", path).stdout.decode()
-    ]
-    if not others:
-        pytest.skip("the library is built for one MPI only")
+def abi_of(name):
+    return name.partition("-")[0].replace("intelmpi", "mpich")
+
+
+@pytest.fixture
+def installed(mpi, tmp_path):
+    """A library folder with the builds for this MPI and for others, by their ABIs, as they are installed: copies,
+    for a build looks for the others where its own file is."""
+    library = tmp_path / "lib"
+    built = [mpi.library, *mpi.build.parent.glob("*/libcirculant.so")]
+    for path in built:
+        abi = abi_of(path.parent.name)
+        if abi in ("openmpi", "mpich", "mpiabi") and not (library / "circulant" / abi).exists():
+            (library / "circulant" / abi).mkdir(parents=True)
+            shutil.copy(path, library / "circulant" / abi)
+    return library
+
+
+@pytest.fixture(params=["openmpi", "mpich", "mpiabi"])
+def other(mpi, installed, request):
+    """A build in that folder that is for another MPI, if there is one."""
+    path = installed / "circulant" / request.param / "libcirculant.so"
+    if request.param == abi_of(mpi.build.name) or not path.exists():
+        pytest.skip("there is no such build")
+    return path
+
+
+def test_of_another_mpi(mpi, installed, other, report):
+    """A build for another MPI, alone, says so once, and the program runs as without it."""
     command = [mpi.program("sequence"), *CALLS]
     native = mpi.native(3, command).expect_success()
     assert "failures=0" in native.stdout
-    for other in others:
-        environment = {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)}
-        done = mpi.run(3, command, other, environment).expect_success()
-        assert done.stdout == native.stdout
-        both = f"built for {TITLES[family(other)]}, but this process uses {TITLES[mpi.family]}"
-        assert re.fullmatch(
-            rf"circulant: {both} \([^\n]+\); all calls go to it\n", done.stderr
-        ), done.describe()
-        assert not report.exists()
+    own = installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so"
+    own.unlink()
+    done = mpi.run(3, command, other, {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)})
+    done.expect_success()
+    assert done.stdout == native.stdout
+    both = f"built for {TITLES[other.parent.name]}, but this process uses {TITLES[abi_of(mpi.build.name)]}"
+    missing = f"and there is no build for it in {re.escape(str(own))}"
+    assert re.fullmatch(
+        rf"circulant: {both} \([^\n]+\), {missing}: all calls go to the MPI library\n", done.stderr
+    ), done.describe()
+    assert not report.exists()
+
+
+@pytest.mark.parametrize("program", [*OPERATIONS, "communicators", "attributes"])
+def test_one_file_for_every_mpi(mpi, native_run, other, report, program):
+    """A build that is preloaded under another MPI opens the one for that, and passes all calls to it."""
+    command = [mpi.program(program), *ARGUMENTS.get(program, [])]
+    options = {"library": other, "trapped": program in TRAPPED}
+    run = mpi.preloaded(3, command, report, {"FORCE": 1}, **options)
+    compare(run, native_run(program, 3))
+    assert run.all_outcomes() == counted(run.stdout)
+
+
+def test_one_file_by_a_link(mpi, installed, other, report):
+    """As installed: a link to one of the builds."""
+    link = installed / "libcirculant.so"
+    link.symlink_to(other)
+    run = mpi.preloaded(3, [mpi.program("sequence"), *CALLS], report, {"FORCE": 1}, library=link)
+    assert run.expect_success().all_outcomes() == OURS
+    assert run.stderr == "", run.describe()
+
+
+def test_one_file_in_python(mpi, other, report):
+    """Which loads its MPI later, out of the global scope."""
+    code = "from mpi4py import MPI; d = bytearray(40000); MPI.COMM_WORLD.Bcast(d)"
+    run = mpi.preloaded(3, [mpi.build / "venv/bin/python", "-c", code], report, {"FORCE": 1}, library=other)
+    assert run.expect_success().outcomes("bcast") == {"circulant": 1}
+    assert run.stderr == "", run.describe()
+
+
+def test_one_file_without_mpi(mpi, other):
+    """In a process without MPI it does nothing."""
+    done = run("env", "ls", "/", environment={"LD_PRELOAD": str(other), "CIRCULANT_BLOCKS": "none"})
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_functions_of_another_build(mpi, other, report, processes):
+    """circulant's own functions, which a program finds in the build that is preloaded."""
+    run = mpi.preloaded(processes, [mpi.program("successive")], report, library=other, timeout=300).expect_success()
+    assert "failures=0" in run.stdout and run.stderr == "", run.describe()
+    assert "circulant" in run.outcomes("successive_bcast")

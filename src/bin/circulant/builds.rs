@@ -1,8 +1,7 @@
-//! The builds of the library that are installed: one a folder, named after its MPI
-//! (scripts/mpi-id).
+//! The builds of the library that are installed: one a folder, named after its ABI; in a build tree,
+//! after its MPI (scripts/mpi-id).
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::path::{self, Path, PathBuf};
 use std::{env, fmt, fs, io};
 
@@ -28,6 +27,14 @@ impl Family {
         (Family::StandardAbi, "mpiabi", "the standard ABI of MPI"),
         (Family::Smpi, "smpi", "SMPI"),
     ];
+
+    /// That after which its ABI is named: a build is for all MPI libraries of one ABI.
+    fn abi(self) -> Family {
+        match self {
+            Family::IntelMpi => Family::Mpich,
+            family => family,
+        }
+    }
 }
 
 impl fmt::Display for Family {
@@ -51,11 +58,6 @@ impl Version {
         version.unwrap_or_default()
     }
 
-    /// A version of which only the first number is known.
-    pub fn of_major(major: u64) -> Version {
-        Version(vec![major])
-    }
-
     fn parse(word: &str) -> Option<Version> {
         let numbers: Vec<_> = word
             .split('.')
@@ -66,10 +68,6 @@ impl Version {
 
     pub fn is_known(&self) -> bool {
         !self.0.is_empty()
-    }
-
-    fn major(&self) -> Option<u64> {
-        self.0.first().copied()
     }
 
     /// How many numbers they have in common, from the left.
@@ -94,22 +92,22 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// From the name of a folder, such as openmpi-4.1.4.
+    /// From the name of a folder: openmpi or, in a build tree, openmpi-4.1.4.
     pub fn of_folder(name: &str) -> Option<Mpi> {
-        let (family, version) = name.split_once('-')?;
+        let (family, version) = match name.split_once('-') {
+            Some((family, version)) => (family, Version::parse(version)?),
+            None => (name, Version::default()),
+        };
         let (family, ..) = Family::ALL.iter().find(|(_, id, _)| *id == family)?;
-        let version = Version::parse(version)?;
         Some(Mpi {
             family: *family,
             version,
         })
     }
 
-    /// Whether what was built for it may be for `other`, too: of one family, and of one major
-    /// version, as far as that is known.
-    pub fn may_serve(&self, other: &Mpi) -> bool {
-        let is_known = self.version.is_known() && other.version.is_known();
-        self.family == other.family && (!is_known || self.version.major() == other.version.major())
+    /// Whether what was built for it is for `other`, too: one ABI, whatever the versions.
+    pub fn serves(&self, other: &Mpi) -> bool {
+        self.family.abi() == other.family.abi()
     }
 }
 
@@ -175,22 +173,13 @@ fn order(a: &Build, b: &Build) -> Ordering {
         .then_with(|| b.mpi.version.cmp(&a.mpi.version))
 }
 
-/// The builds that may be for `mpi`: of its family, the best of each major version, unless that is
-/// known to be another. The best is that whose version agrees in most numbers, and of those the
-/// latest.
-pub fn fitting<'a>(builds: &'a [Build], mpi: &Mpi) -> Vec<&'a Build> {
+/// The build for `mpi`. Of several for its ABI, as a build tree may have them, that whose version
+/// agrees in most numbers, and of those the latest.
+pub fn fitting<'a>(builds: &'a [Build], mpi: &Mpi) -> Option<&'a Build> {
     let version = |build: &&Build| build.mpi.version.clone();
     let rank = |build: &&Build| (version(build).agreement(&mpi.version), version(build));
-    let mut best: BTreeMap<Option<u64>, &Build> = BTreeMap::new();
-    for build in builds.iter().filter(|build| build.mpi.may_serve(mpi)) {
-        let major = build.mpi.version.major();
-        let chosen = best.entry(major).or_insert(build);
-        *chosen = [*chosen, build]
-            .into_iter()
-            .max_by_key(rank)
-            .unwrap_or(build);
-    }
-    best.into_values().collect()
+    let fitting = builds.iter().filter(|build| build.mpi.serves(mpi));
+    fitting.max_by_key(rank)
 }
 
 #[cfg(test)]
@@ -231,6 +220,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_no_mpi_is_passed_over() {
+        assert_eq!(Mpi::of_folder("lam"), None);
         assert_eq!(Mpi::of_folder("check"), None);
         assert_eq!(Mpi::of_folder("mpich-x"), None);
         assert_eq!(Mpi::of_folder("lam-7.1.4"), None);
@@ -238,46 +228,39 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_version_of_the_same_major_version_fits() {
+    fn the_nearest_version_of_the_abi_fits() {
         let builds = builds(&[
             "openmpi-5.0.11",
             "openmpi-4.1.4",
             "openmpi-4.0.9",
             "mpich-4.0.2",
         ]);
-        let choice = |folder| match *fitting(&builds, &mpi(folder)) {
-            [build] => build.library.to_str(),
-            _ => None,
+        let choice = |folder| {
+            let build = fitting(&builds, &mpi(folder));
+            build.and_then(|build| build.library.to_str())
         };
         assert_eq!(choice("openmpi-4.1.4"), Some("openmpi-4.1.4"));
         assert_eq!(choice("openmpi-4.0.1"), Some("openmpi-4.0.9"));
         assert_eq!(choice("openmpi-4.2.0"), Some("openmpi-4.1.4"));
         assert_eq!(choice("openmpi-5.1.0"), Some("openmpi-5.0.11"));
-        assert_eq!(choice("openmpi-3.1.0"), None);
-        assert_eq!(choice("mpich-4.3.0"), Some("mpich-4.0.2"));
-        assert_eq!(choice("intelmpi-2021.18"), None);
+        assert_eq!(choice("openmpi-3.1.0"), Some("openmpi-5.0.11"));
+        assert_eq!(choice("openmpi"), Some("openmpi-5.0.11"));
+        assert_eq!(choice("mpich-5.0.2"), Some("mpich-4.0.2"));
+        assert_eq!(choice("intelmpi-2021.18"), Some("mpich-4.0.2"));
+        assert_eq!(choice("mpiabi-1.0"), None);
     }
 
     #[test]
-    fn of_an_unknown_version_one_of_each_major_version_fits() {
-        let builds = builds(&[
-            "openmpi-4.1.4",
-            "openmpi-4.1.6",
-            "openmpi-5.0.11",
-            "mpich-4.0.2",
-        ]);
-        let names = |version| {
-            let family = Family::OpenMpi;
-            let fitting = fitting(&builds, &Mpi { family, version });
-            fitting
-                .iter()
-                .map(|build| build.mpi.to_string())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            names(Version::default()),
-            ["Open MPI 4.1.6", "Open MPI 5.0.11"]
-        );
-        assert_eq!(names(Version::of_major(4)), ["Open MPI 4.1.6"]);
+    fn an_installed_build_is_for_every_version() {
+        let builds = builds(&["mpich", "mpiabi", "openmpi"]);
+        for (folder, expected) in [
+            ("openmpi-4.1.4", "openmpi"),
+            ("openmpi-5.0.11", "openmpi"),
+            ("intelmpi-2021.18", "mpich"),
+            ("mpiabi-1.0", "mpiabi"),
+        ] {
+            let build = fitting(&builds, &mpi(folder)).unwrap();
+            assert_eq!(build.library.to_str(), Some(expected));
+        }
     }
 }

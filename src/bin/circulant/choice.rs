@@ -15,7 +15,7 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER")]
     libraries: Option<PathBuf>,
 
-    /// The build to use, as its folder is called, such as openmpi-4.1.4 [default: by the program]
+    /// The build to use, as its folder is called, such as openmpi [default: by the program]
     #[arg(long, value_name = "NAME")]
     build: Option<OsString>,
 }
@@ -32,20 +32,16 @@ pub struct Choice {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     Named,
-    SameVersion,
-    SameMajorVersion,
-    OnlyMajorVersion,
-    OnlyBuild,
+    OfItsAbi,
+    Whichever,
 }
 
 impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Basis::Named => "named by --build",
-            Basis::SameVersion => "for the same version",
-            Basis::SameMajorVersion => "for the same major version",
-            Basis::OnlyMajorVersion => "for the only major version that is installed",
-            Basis::OnlyBuild => "the only build that is installed",
+            Basis::OfItsAbi => "the build for the ABI of this MPI",
+            Basis::Whichever => "it opens the build for the MPI that the program loads",
         })
     }
 }
@@ -99,39 +95,25 @@ fn named(folder: &Path) -> Result<Choice, Complaint> {
 
 fn fitting(builds: &[Build], folder: &Path, program: &Program) -> Result<Choice, String> {
     let (name, folder) = (program.file.display(), folder.display());
-    let (build, basis) = match (program.told(), builds) {
-        (Some(Told { mpi, .. }), _) => match *builds::fitting(builds, mpi) {
-            [] => {
+    let (build, basis) = match program.told() {
+        Some(Told { mpi, .. }) => match builds::fitting(builds, mpi) {
+            Some(build) => (build, Basis::OfItsAbi),
+            None => {
                 return Err(format!(
                     "{name} uses {mpi}, for which there is no build in {folder}"
                 ));
             }
-            [build] => (build, basis(build, mpi)),
-            _ => {
-                return Err(format!(
-                    "nothing says which version of {mpi} {name} uses (--build)"
-                ));
-            }
         },
-        // The library itself sees to it that it does nothing under another MPI.
-        (None, [only]) => (only, Basis::OnlyBuild),
-        (None, _) => return Err(nothing_says(program)),
+        None => match builds {
+            [any, ..] => (any, Basis::Whichever),
+            [] => return Err(format!("there is no build in {folder}")),
+        },
     };
     Ok(Choice {
         library: build.library.clone(),
         mpi: Some(build.mpi.clone()),
         basis,
     })
-}
-
-fn basis(build: &Build, mpi: &Mpi) -> Basis {
-    if !mpi.version.is_known() {
-        Basis::OnlyMajorVersion
-    } else if build.mpi.version == mpi.version {
-        Basis::SameVersion
-    } else {
-        Basis::SameMajorVersion
-    }
 }
 
 fn nothing_says(program: &Program) -> String {
@@ -162,7 +144,7 @@ fn preloadable(choice: Choice) -> Result<Choice, Complaint> {
 pub fn require(choice: &Choice, program: &Program) -> Result<(), Complaint> {
     program.takes_preloaded().map_err(Complaint::everywhere)?;
     match (choice.basis, program.told(), &choice.mpi) {
-        (Basis::OnlyBuild, ..) => return Err(Complaint::everywhere(nothing_says(program))),
+        (Basis::Whichever, ..) => return Err(Complaint::everywhere(nothing_says(program))),
         // A launcher may start programs of another MPI than its own: then --build is right.
         (
             Basis::Named,
@@ -171,7 +153,7 @@ pub fn require(choice: &Choice, program: &Program) -> Result<(), Complaint> {
                 by: Evidence::Library(_),
             }),
             Some(built_for),
-        ) if !built_for.may_serve(mpi) => {
+        ) if !built_for.serves(mpi) => {
             return Err(Complaint::everywhere(format!(
                 "{} uses {mpi}, and --build names a build for {built_for}",
                 program.file.display()

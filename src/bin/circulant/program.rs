@@ -226,8 +226,7 @@ pub fn launcher() -> Option<Told> {
     let (family, version, name) = if said(OPEN_MPI).is_some() {
         // From version 5 on it says which it is.
         let version = said("OMPI_VERSION").map(|text| Version::find(&text));
-        let version = version.unwrap_or(Version::of_major(4));
-        (Family::OpenMpi, version, OPEN_MPI)
+        (Family::OpenMpi, version.unwrap_or_default(), OPEN_MPI)
     } else if env::vars_os().any(|(name, _)| name.as_bytes().starts_with(b"I_MPI_")) {
         (Family::IntelMpi, Version::default(), "I_MPI_*")
     } else if said(HYDRA).is_some() {

@@ -130,13 +130,14 @@ fn chosen_folder(arguments: &Arguments) -> io::Result<PathBuf> {
         return Ok(folder.join(name));
     }
     let all = builds::installed(&folder)?;
-    let fitting = match program::launcher() {
-        Some(told) => builds::fitting(&all, &told.mpi),
-        None => all.iter().collect(),
+    let fitting = match (program::launcher(), &*all) {
+        (Some(told), _) => builds::fitting(&all, &told.mpi),
+        (None, [only]) => Some(only),
+        (None, _) => None,
     };
-    match *fitting {
-        [Build { library, .. }] => Ok(library.parent().unwrap_or(Path::new("/")).to_owned()),
-        _ => Err(io::Error::other(format!(
+    match fitting {
+        Some(Build { library, .. }) => Ok(library.parent().unwrap_or(Path::new("/")).to_owned()),
+        None => Err(io::Error::other(format!(
             "nothing says which of the {} builds in {} is for the MPI of this job (--build)",
             all.len(),
             folder.display()

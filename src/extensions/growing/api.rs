@@ -11,10 +11,8 @@ use super::stores::Outcome;
 use crate::collective::Exported;
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
-use crate::interpose::cross;
-use crate::mpi::{
-    Buffer, Communicator, Datatype, Error, Integer, MPI_Comm, MPI_Datatype, Passed, SUCCESS, native,
-};
+use crate::interpose::{CommWord, DatatypeWord, cross, pass_on, typed};
+use crate::mpi::{Buffer, Communicator, Datatype, Error, Integer, Passed, SUCCESS, native};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
@@ -78,11 +76,14 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     recvbuf: *mut c_void,
     capacity: c_int,
     recvcount: *mut c_int,
-    datatype: MPI_Datatype,
+    datatype: DatatypeWord,
     compare: circulant_compare,
     context: *mut c_void,
-    comm: MPI_Comm,
+    comm: CommWord,
 ) -> c_int {
+    pass_on!(circulant_allgather_merge(
+        sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, compare, context, comm
+    ));
     // SAFETY: buffer arguments of a collective call, by this function's contract.
     let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
     let combination = |datatype: &Datatype| match compare {
@@ -122,11 +123,14 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     recvbuf: *mut c_void,
     capacity: c_int,
     recvcount: *mut c_int,
-    datatype: MPI_Datatype,
+    datatype: DatatypeWord,
     combine: circulant_combine,
     context: *mut c_void,
-    comm: MPI_Comm,
+    comm: CommWord,
 ) -> c_int {
+    pass_on!(circulant_allreduce_v(
+        sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, combine, context, comm
+    ));
     // SAFETY: buffer arguments of a collective call, by this function's contract.
     let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
     let combination = |_: &Datatype| match combine {
@@ -152,12 +156,15 @@ struct Arguments {
 
 impl Arguments {
     /// # Safety
-    /// The addresses are buffer arguments of a collective call, with these numbers of elements.
+    /// The addresses are buffer arguments of a collective call, with these numbers of elements of this
+    /// datatype.
     unsafe fn new(
         (sendbuf, send_count): (*const c_void, c_int),
         (recvbuf, capacity): (*mut c_void, c_int),
-        datatype: MPI_Datatype,
+        datatype: DatatypeWord,
     ) -> Arguments {
+        // SAFETY: by this function's contract, the program passed an MPI_Datatype.
+        let datatype = unsafe { typed(datatype) };
         let (send, receive) = (Buffer::new(sendbuf), Buffer::new(recvbuf));
         Arguments {
             // SAFETY: by this function's contract.

@@ -8,8 +8,8 @@ use super::values::Callbacks;
 use crate::collective::Exported;
 use crate::communicator::State;
 use crate::extensions::intra;
-use crate::interpose::cross;
-use crate::mpi::{Datatype, Error, MPI_Comm, MPI_Datatype, SUCCESS, native};
+use crate::interpose::{CommWord, DatatypeWord, cross, pass_on, typed};
+use crate::mpi::{Datatype, Error, SUCCESS, native};
 use crate::plan::Succession;
 use crate::report::Work;
 use crate::select::Operation;
@@ -50,12 +50,15 @@ pub type circulant_step =
 pub unsafe extern "C" fn circulant_successive_bcast(
     n: c_int,
     count: c_int,
-    datatype: MPI_Datatype,
+    datatype: DatatypeWord,
     produce: circulant_step,
     store: circulant_step,
     context: *mut c_void,
-    comm: MPI_Comm,
+    comm: CommWord,
 ) -> c_int {
+    pass_on!(circulant_successive_bcast(
+        n, count, datatype, produce, store, context, comm
+    ));
     // SAFETY: an argument of this call.
     let communicator = match unsafe { intra(comm) } {
         Ok(communicator) => communicator,
@@ -69,7 +72,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
         return communicator.raise(Error(classes.err_count.0));
     };
     // SAFETY: an argument of this call.
-    let Some(datatype) = (unsafe { Datatype::of(datatype) }) else {
+    let Some(datatype) = (unsafe { Datatype::of(typed(datatype)) }) else {
         return communicator.raise(Error(classes.err_type.0));
     };
     let call = SuccessiveBcast {
@@ -98,7 +101,8 @@ pub unsafe extern "C" fn circulant_successive_bcast(
 /// # Safety
 /// `comm` is a valid handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_successive_owner(comm: MPI_Comm, i: c_int) -> c_int {
+pub unsafe extern "C" fn circulant_successive_owner(comm: CommWord, i: c_int) -> c_int {
+    pass_on!(circulant_successive_owner(comm, i));
     let classes = &native().constants;
     // SAFETY: an argument of this call.
     let Ok(communicator) = (unsafe { intra(comm) }) else {
