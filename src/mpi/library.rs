@@ -481,24 +481,17 @@ impl Found {
     fn new(scope: Scope) -> Found {
         let version = scope.version();
         let abi = scope.abi(&version);
-        let other_build = (abi != ABI).then(|| open_build(abi));
-        let native = match &other_build {
-            None => Native::find(&scope, &version),
-            Some(Ok(_)) => Err(String::new()),
-            Some(Err(missing)) => Err(format!("{} ({version}), and {missing}", abi.title())),
-        };
-        let native = native.map_err(|complaint| {
-            if !complaint.is_empty() {
-                let title = ABI.title();
-                stand_back(&format!(
-                    "built for {title}, but this process uses {complaint}"
-                ));
-            }
-        });
+        let (mut native, mut other_build) = (None, None);
+        if abi == ABI {
+            native = Native::find(&scope, &version).map_err(stand_back).ok();
+        } else {
+            let what = |missing| format!("{} ({version}), and {missing}", abi.title());
+            other_build = open_build(abi).map_err(what).map_err(stand_back).ok();
+        }
         Found {
             scope,
-            native: native.ok(),
-            other_build: other_build.and_then(Result::ok),
+            native,
+            other_build,
         }
     }
 }
@@ -527,12 +520,15 @@ fn open_build(abi: Abi) -> Result<Symbols, String> {
     Symbols::open(&name).ok_or_else(missing)
 }
 
-/// Says once in a job that there is nothing to do; by the launcher's word for rank 0, since an MPI
-/// whose handles are not known cannot be asked.
-fn stand_back(complaint: &str) {
+/// Says once in a job that there is nothing to do with this MPI; by the launcher's word for rank 0,
+/// since an MPI whose handles are not known cannot be asked.
+fn stand_back(mpi: String) {
     if launcher::is_first() {
-        let line = format!("circulant: {complaint}: all calls go to the MPI library");
-        crate::message::say(&line);
+        let title = ABI.title();
+        crate::message::say(&format!(
+            "circulant: built for {title}, but this process uses {mpi}: all calls go to the MPI \
+             library"
+        ));
     }
 }
 
