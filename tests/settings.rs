@@ -649,9 +649,30 @@ fn reasons() -> String {
         let name = reason.name();
         let (_, row) = page.split_once(&format!("\n| `{name}` | ")).unwrap();
         let (meaning, _) = row.split_once(" |\n").unwrap();
-        text += &format!(".It Sy {name}\n{}", wrapped(&meaning.replace('`', "")));
+        text += &format!(".It Sy {name}\n{}", wrapped(&plain(meaning)));
     }
     text + ".El\n"
+}
+
+/// Markdown without its marks: of code and of a link, the text.
+fn plain(markdown: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markdown;
+    while let Some((before, link)) = rest.split_once('[') {
+        let (shown, target) = link.split_once("](").unwrap();
+        text += before;
+        text += shown;
+        (_, rest) = target.split_once(')').unwrap();
+    }
+    (text + rest).replace('`', "")
+}
+
+/// A line of source that is continued without a mark has its indentation in it.
+#[test]
+fn meanings_have_single_spaces() {
+    for variable in describe() {
+        assert!(!variable.meaning.contains("  "), "{}", variable.name);
+    }
 }
 
 /// With a capital letter, unless it starts with a value, and a full stop.

@@ -300,14 +300,16 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_CHECK",
                 Accepts::Number(0..=1 << 20),
-                "1: each call that circulant runs is repeated by the MPI library, and the results                 are compared; a larger number: as many calls of each kind; 0: none",
+                "1: each call that circulant runs is repeated by the MPI library, and the results are \
+                 compared; a larger number: as many calls of each kind; 0: none",
                 |s| s.check,
                 |s, word| s.check = word,
             ),
             Variable::agreed(
                 "CIRCULANT_CHECK_OPERATORS",
                 SWITCH,
-                "1: CIRCULANT_CHECK holds for reductions with the program's operators, too; they                 run twice then, and results are compared bit for bit",
+                "1: CIRCULANT_CHECK holds for reductions with the program's operators, too; they run \
+                 twice then, and results are compared bit for bit",
                 |s| s.check_operators.into(),
                 |s, word| s.check_operators = word != 0,
             ),
