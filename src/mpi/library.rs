@@ -512,12 +512,14 @@ fn open_build(abi: Abi) -> Result<Symbols, String> {
         .and_then(Path::parent)
         .unwrap_or(Path::new("/"));
     let other = builds.join(abi.folder()).join("libcirculant.so");
-    let missing = || format!("there is no build for it in {}", other.display());
-    if other == own {
-        return Err(missing());
+    let file = other.display();
+    // This build in the other's folder would open itself.
+    if other == own || !other.exists() {
+        return Err(format!("there is no build for it in {file}"));
     }
-    let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| missing())?;
-    Symbols::open(&name).ok_or_else(missing)
+    let unusable = || format!("the build for it cannot be loaded: {file}");
+    let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| unusable())?;
+    Symbols::open(&name).ok_or_else(unusable)
 }
 
 /// Says once in a job that there is nothing to do with this MPI; by the launcher's word for rank 0,

@@ -256,18 +256,25 @@ def other(mpi, installed, request):
     return path
 
 
-def test_of_another_mpi(mpi, installed, other, report):
-    """A build for another MPI, alone, says so once, and the program runs as without it."""
+@pytest.mark.parametrize(
+    "found, missing",
+    [(None, "there is no build for it in"), (b"no library", "the build for it cannot be loaded:")],
+)
+def test_of_another_mpi(mpi, installed, other, report, found, missing):
+    """A build for another MPI, alone or with a broken one for this, says so once, and the program runs as without
+    it."""
     command = [mpi.program("sequence"), *CALLS]
     native = mpi.native(3, command).expect_success()
     assert "failures=0" in native.stdout
     own = installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so"
     own.unlink()
+    if found:
+        own.write_bytes(found)
     done = mpi.run(3, command, other, {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)})
     done.expect_success()
     assert done.stdout == native.stdout
     both = f"built for {TITLES[other.parent.name]}, but this process uses {TITLES[abi_of(mpi.build.name)]}"
-    missing = f"and there is no build for it in {re.escape(str(own))}"
+    missing = f"and {missing} {re.escape(str(own))}"
     assert re.fullmatch(
         rf"circulant: {both} \([^\n]+\), {missing}: all calls go to the MPI library\n", done.stderr
     ), done.describe()
