@@ -2,6 +2,8 @@
 
 MPICC  ?= mpicc
 CARGO  ?= cargo
+# Another target than this machine's, as cargo-zigbuild names it: packaging/dist makes packages that way.
+TARGET ?=
 # Where `make install` puts things: see scripts/install.
 PREFIX ?= /usr/local
 export PREFIX LIBDIR DESTDIR
@@ -12,10 +14,14 @@ build   = build/$(mpi_id)
 
 sources = src build.rs Cargo.toml Cargo.lock
 
+# Options of cargo for TARGET, and where it puts a release; the name has no version of glibc there.
+target  = $(if $(TARGET),--target $(TARGET))
+release = target/$(if $(TARGET),$(firstword $(subst ., ,$(TARGET)))/)release
+
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library tune cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
+.PHONY: all library tune cli collectives install uninstall dist test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
 
 all: library cli
 
@@ -26,10 +32,10 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 # and static library are made by one compilation, without an rlib, which would switch LTO off. By its
 # name the dynamic linker knows a library that is preloaded from one that a program is linked with.
 library: tune
-	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release --lib \
+	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release $(target) --lib \
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
-	install $(build)/target/release/libcirculant.so $(build)/target/release/libcirculant.a $(build)/
+	install $(build)/$(release)/libcirculant.so $(build)/$(release)/libcirculant.a $(build)/
 
 # The MPI program that `circulant tune` starts.
 tune:
@@ -38,9 +44,9 @@ tune:
 
 # The command-line program needs no MPI, so all MPIs share one.
 cli:
-	CARGO_TARGET_DIR=build/cli/target $(CARGO) build --release --bin circulant \
+	CARGO_TARGET_DIR=build/cli/target $(CARGO) rustc --release $(target) --bin circulant \
 	    --no-default-features --features cli
-	install -D build/cli/target/release/circulant $(build)/circulant
+	install -D build/cli/$(release)/circulant $(build)/circulant
 
 # The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge,
 # scripts/bench-successive).
@@ -63,6 +69,9 @@ install:
 
 uninstall:
 	scripts/install --remove
+
+dist:
+	packaging/dist
 
 test:
 	scripts/test
