@@ -32,6 +32,7 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 # and static library are made by one compilation, without an rlib, which would switch LTO off. By its
 # name the dynamic linker knows a library that is preloaded from one that a program is linked with.
 library: tune
+	@scripts/libclang
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release $(target) --lib \
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
@@ -83,12 +84,12 @@ demo:
 	scripts/demo
 
 bench:
-	scripts/setup python3-matplotlib
+	scripts/setup --check python3-matplotlib
 	scripts/bench
 	scripts/plot
 
 bench-quick:
-	scripts/setup python3-matplotlib
+	scripts/setup --check python3-matplotlib
 	scripts/bench --quick
 	scripts/plot
 

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import machine
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
@@ -18,6 +20,7 @@ def output_of(*command, **options):
 
 def build(name):
     """Library and benchmarks for an MPI, by its short name: (MPI as scripts/cluster takes it, folder)."""
+    machine.warn_if_busy()
     mpicc = PACKAGED.get(name) or output_of(ROOT / "scripts/mpi-wheel", name)
     subprocess.run(["make", "-C", ROOT, f"MPICC={mpicc}", "library", "collectives"], check=True, stdout=sys.stderr)
     folder = ROOT / "build" / output_of(ROOT / "scripts/mpi-id", mpicc)

@@ -129,9 +129,15 @@ pub struct Build {
     pub library: PathBuf,
 }
 
-/// Where builds are: where it is said, or else in ../lib/circulant beside an installed program, in
-/// the folder above in a build tree. From the root on: a script may change folders before it starts
-/// the program.
+/// The folders with libraries below that in which `bin` is, as systems name them.
+pub fn library_folders(above: &Path) -> [PathBuf; 3] {
+    let of_machine = format!("lib/{}-linux-gnu", env::consts::ARCH);
+    ["lib", "lib64", &of_machine].map(|folder| above.join(folder))
+}
+
+/// Where builds are: where it is said, or else in ../lib/circulant (or lib64) beside an installed
+/// program, in the folder above in a build tree. From the root on: a script may change folders
+/// before it starts the program.
 pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
     if let Some(folder) = given {
         return path::absolute(folder);
@@ -139,12 +145,11 @@ pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let above = program.parent().and_then(Path::parent);
     let above = above.unwrap_or(Path::new("/"));
-    let installed = above.join("lib/circulant");
-    Ok(if installed.is_dir() {
-        installed
-    } else {
-        above.to_owned()
-    })
+    let mut installed = library_folders(above).into_iter();
+    let installed = installed
+        .map(|folder| folder.join("circulant"))
+        .find(|folder| folder.is_dir());
+    Ok(installed.unwrap_or_else(|| above.to_owned()))
 }
 
 /// The builds in `folder`, by family, the latest version first.

@@ -21,7 +21,7 @@ use object::Endianness;
 use object::elf::{ELFMAG, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use crate::builds::{Family, Mpi, Version};
+use crate::builds::{Family, Mpi, Version, library_folders};
 
 /// A program.
 pub struct Program {
@@ -123,6 +123,35 @@ fn needed_mpi(program: &Path) -> Option<PathBuf> {
     let listing = listing(program, None)?;
     let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
     listing.lines().find_map(mpi_library)
+}
+
+/// The name of the MPI library that an ELF program needs and the dynamic linker does not find.
+pub fn missing_mpi(program: &Path) -> Option<String> {
+    let listing = listing(program, None)?;
+    let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+    listing.lines().find_map(missing_library)
+}
+
+/// The name in a line such as `libmpi.so.40 => not found`.
+fn missing_library(line: &str) -> Option<String> {
+    let name = line.trim().strip_suffix(" => not found")?;
+    name.starts_with("libmpi").then(|| name.to_owned())
+}
+
+/// Where an MPI library of one of these names is, by the launchers on the PATH: beside them, in the
+/// folder with libraries.
+pub fn library_of_launcher(names: &[&str]) -> Option<PathBuf> {
+    let launchers = ["mpiexec", "mpirun", "mpiexec.hydra"];
+    let launchers = launchers
+        .iter()
+        .filter_map(|name| which::which_all(name).ok());
+    let files = launchers.flatten().flat_map(|launcher| {
+        let file = fs::canonicalize(launcher).unwrap_or_default();
+        let above = file.parent().and_then(Path::parent);
+        library_folders(above.unwrap_or(Path::new("/")))
+    });
+    let mut files = files.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    files.find(|file| file.is_file())
 }
 
 /// What the dynamic linker of an ELF program would load, with this library preloaded.
@@ -261,6 +290,9 @@ mod tests {
         );
         assert_eq!(found("\tlinux-vdso.so.1 (0x00007ffe)"), None);
         assert_eq!(found("\tlibmpich.so.12 => not found"), None);
+        let missing = missing_library("\tlibmpich.so.12 => not found");
+        assert_eq!(missing.as_deref(), Some("libmpich.so.12"));
+        assert_eq!(missing_library("\tlibhwloc.so.15 => not found"), None);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! its library. Every process of the job starts one. Rank 0 shows how far it is and writes the
 //! files.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -78,7 +80,6 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     };
     let work = env::temp_dir().join(format!("circulant-tune-{}", process::id()));
     let done = if launcher::is_first() {
-        fs::create_dir_all(&work)?;
         measure(arguments, &folder, &work)
     } else {
         let mut child = start(arguments, &folder, &work, Stdio::null())?;
@@ -145,12 +146,41 @@ fn chosen_folder(arguments: &Arguments) -> io::Result<PathBuf> {
     }
 }
 
+/// Where the dynamic linker is to look for the MPI library that the MPI program needs, if it does not
+/// find it: a build serves every MPI of an ABI, wherever that is, but the program names one. Each
+/// process has a link in `work` with that name.
+fn library_path(program: &Path, work: &Path) -> io::Result<Option<OsString>> {
+    /// The names of one library, in MPICH and in Debian's MPICH.
+    const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+    let Some(missing) = program::missing_mpi(program) else {
+        return Ok(None);
+    };
+    let names = if MPICH.contains(&&*missing) {
+        &MPICH[..]
+    } else {
+        &[&*missing]
+    };
+    let Some(library) = program::library_of_launcher(names) else {
+        return Ok(None);
+    };
+    symlink(&library, work.join(&missing))?;
+    let beside = library.parent().unwrap_or(Path::new("/"));
+    let before = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = [work.to_owned(), beside.to_owned()].into_iter();
+    let all = folders.chain(env::split_paths(&before));
+    env::join_paths(all).map(Some).map_err(io::Error::other)
+}
+
 fn start(arguments: &Arguments, folder: &Path, work: &Path, output: Stdio) -> io::Result<Child> {
     let program = folder.join(PROGRAM);
     let largest = if arguments.quick { 1 << 20 } else { 16 << 20 };
     let largest = arguments.largest.unwrap_or(largest);
     let shapes = if arguments.quick { 1 } else { 2 };
+    fs::create_dir_all(work)?;
     let mut command = Command::new(&program);
+    if let Some(path) = library_path(&program, work)? {
+        command.env("LD_LIBRARY_PATH", path);
+    }
     command.args([arguments.smallest, largest, shapes].map(|number| number.to_string()));
     if arguments.operations.is_empty() {
         command.args(names());
