@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FIGURES = ROOT / "docs" / "figures"
+FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
 

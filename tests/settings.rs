@@ -567,7 +567,7 @@ fn names_are_unique_and_every_operation_has_its_own() {
 }
 
 /// The page of the settings, and the man page of the library.
-const PAGE: &str = "docs/settings.md";
+const PAGE: &str = "docs/users/settings.md";
 const MANUAL: &str = "docs/man/circulant.7";
 
 fn read_file(name: impl AsRef<Path>) -> String {
@@ -743,7 +743,7 @@ fn the_documentation_is_current() {
 
 /// Not a check: `make settings` runs it to write the generated parts anew.
 #[test]
-#[ignore = "writes docs/settings.md and docs/man/circulant.7"]
+#[ignore = "writes docs/users/settings.md and docs/man/circulant.7"]
 fn bless() {
     for (name, _, new) in documentation() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), new).unwrap();
@@ -752,11 +752,11 @@ fn bless() {
 
 #[test]
 fn the_documentation_lists_every_algorithm() {
-    let (page, manual) = (read_file("docs/running.md"), read_file(MANUAL));
+    let (page, manual) = (read_file("docs/users/running.md"), read_file(MANUAL));
     for name in Algorithm::VARIANTS {
         assert!(
             page.contains(&format!("`{name}`")),
-            "docs/running.md: {name}"
+            "docs/users/running.md: {name}"
         );
         let is_listed = |line: &str| {
             let names = line.strip_prefix(".It Sy ").unwrap_or_default();

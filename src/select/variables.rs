@@ -3,7 +3,7 @@
 //!
 //! Everything else is made from this table: how the environment is read, the nearest name to an
 //! unknown one, the agreement between ranks, the list of the settings in force. The tables of
-//! `docs/settings.md` and of the man page are, too: `make settings` writes them anew.
+//! `docs/users/settings.md` and of the man page are, too: `make settings` writes them anew.
 
 use strum::{VariantArray, VariantNames};
 
