@@ -15,7 +15,7 @@ sources = src build.rs Cargo.toml Cargo.lock
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library tune cli collectives install uninstall test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
+.PHONY: all library tune cli collectives install uninstall test test-all demo bench bench-quick tables simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
 
 all: library cli
 
@@ -83,6 +83,11 @@ bench-quick:
 	scripts/bench --quick
 	scripts/plot
 
+# The pages of all figures of the run whose rows are in docs/.
+tables:
+	scripts/tables docs/research/performance --pages docs/research/performance/tables --note \
+	    'The column p = 8 × 4 was measured before circulant had [leaders](../../performance.md#several-processes-on-a-host).'
+
 # The program that runs the library in SimGrid's simulator, where it has to be linked in: each simulated
 # rank has a copy of the program. Its calls must not find SMPI's own functions first.
 simulated: library
@@ -137,6 +142,7 @@ help:
 	@echo 'make test-all      every number of processes, on all MPIs that can be had (more than an hour)'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
+	@echo 'make tables        the pages of all figures of the run in docs/research/performance, from its rows'
 	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/research/intergroup.md'
 	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/research/merge.md'
 	@echo 'make bench-successive  successive broadcasts on emulated hosts, docs/research/successive.md'
