@@ -17,7 +17,7 @@ HEADING = re.compile(r"^#{1,6} +(?P<text>.*?) *#*$")
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 HTML_LINK = re.compile(r"<[a-z]+\s[^>]*?(?:href|src)=\"(?P<target>[^\"]+)\"")
 HTML_ANCHOR = re.compile(r"<[a-z]+\s[^>]*?(?:id|name)=\"(?P<name>[^\"]+)\"")
-NOT_RUN = re.compile(r"^ *<!-- not run: (?P<reason>.*\S) -->$")
+NOT_RUN = re.compile(r"^ {0,3}<!-- not run: (?P<reason>.*\S) -->$")
 
 
 @dataclasses.dataclass(frozen=True)
