@@ -25,6 +25,8 @@ GENERATORS = [
     ["scripts/bench-intergroup", "--draw"],
     ["scripts/bench-successive", "--draw"],
 ]
+# Figures of calls that circulant never leaves to the MPI library, or of no calls.
+WITHOUT_CHOICE = {"docs/research/schedules.md"}
 TROUBLESHOOTING = ROOT / "docs/users/troubleshooting.md"
 # What may be left out of a comparison: a few letters are in any message.
 LEAST = 8
@@ -55,6 +57,18 @@ class Links(unittest.TestCase):
                     left.append(file)
         lost = [name(page) for page in markdown.pages() if page.is_relative_to(ROOT / "docs") and page not in reached]
         self.assertEqual(lost, [])
+
+
+class Figures(unittest.TestCase):
+    def test_pages_with_figures_say_what_they_are(self):
+        """Forced or by default, and on which hosts."""
+        measured = [page for page in markdown.pages() if page.is_relative_to(ROOT / "docs/research")]
+        self.assertGreater(len(measured), 15)
+        for page in [ROOT / "README.md", ROOT / "docs/users/is-it-for-me.md", *measured]:
+            text = page.read_text().lower()
+            self.assertRegex(text, r"\b(emulated|simulated|real)\b", name(page))
+            if name(page) not in WITHOUT_CHOICE:
+                self.assertRegex(text, r"\bforced\b|\bby default\b|\bdefault\b", name(page))
 
 
 class Anchors(unittest.TestCase):
