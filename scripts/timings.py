@@ -1,7 +1,7 @@
 """What scripts/bench measured: the rows of time.csv, one a timed call, and the figures in them.
 
     mpi, p, hosts         whose collective, on how many processes and hosts
-    operation, input      MPI_X, and how the operand is shared out (docs/research/performance.md)
+    operation, input      MPI_X, and how the operand is shared out (docs/research/performance/method.md)
     size, bytes           of the whole operand, in bytes: asked for; used, where it does not divide evenly
     port_bytes            the least that must pass the busiest port in one direction
     variant               native or circulant

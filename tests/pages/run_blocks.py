@@ -13,7 +13,8 @@ which its blocks run one after the other by bash -euo pipefail:
 - /usr/local and /opt/circulant in a block stand for an installation that is made for this, whose command is on PATH;
 - mpirun starts at most four processes, and mpicc and mpif90 are Open MPI's.
 
-A block fails if its last status is not 0, or if it takes too long. A block that is not run has the reason in a
+A block fails if its status is not 0, if it takes too long, or if circulant complains in it, for example that the
+program runs natively. A block that is not run has the reason in a
 comment directly above it: <!-- not run: needs Slurm -->.
 """
 
@@ -35,6 +36,9 @@ LONGEST = 30  # seconds of a block
 MOST_PROCESSES = 4
 SHOWN = 40  # lines of a block that fails
 PREFIXES = re.compile(r"/(?:usr/local|opt/circulant)(?=/)")
+COMPLAINTS = re.compile(
+    r"circulant: .*(runs natively|go to the MPI library|cannot be|no such|is not used|only one of it|has another)"
+)
 # Also where this runs as root, and has fewer processors than processes.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -68,7 +72,7 @@ class Place:
     def __init__(self, folder, build, suffix):
         self.folder, self.prefix, self.bin = folder, folder / "prefix", folder / "bin"
         self.bin.mkdir()
-        self.script("mpirun", MPIRUN.format(mpirun=f"mpirun{suffix}"))
+        self.script("mpirun", MPIRUN.replace("{mpirun}", f"mpirun{suffix}"))
         for compiler in ["mpicc", "mpif90"]:
             self.script(compiler, f'#!/bin/sh\nexec {compiler}{suffix} "$@"\n')
         install = [ROOT / "scripts/install", build, build.name]
@@ -116,7 +120,9 @@ class Place:
                 process.wait()
                 problem = f"it takes more than {LONGEST} s"
             output.seek(0)
-            return problem, output.read()
+            printed = output.read()
+            complaint = COMPLAINTS.search(printed)
+            return problem or (complaint and "circulant complains") or "", printed
 
 
 def shell_blocks(names):
