@@ -8,8 +8,8 @@ import re
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What is built, and templates: a page is made of each, with links as they are right there.
 SKIPPED = {".git", "build", "target", "bench-results"}
+# Templates are no pages: a page is made of each, with links as they are right there.
 TEMPLATES = ROOT / "scripts"
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<marks>`{3,}|~{3,})(?P<language>\S*)")
