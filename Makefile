@@ -21,7 +21,7 @@ release = target/$(if $(TARGET),$(firstword $(subst ., ,$(TARGET)))/)release
 # What a program that is linked with the static library needs besides.
 static_libs = -lpthread -ldl -lm
 
-.PHONY: all library tune cli collectives install uninstall dist test test-all demo bench bench-quick simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
+.PHONY: all library tune cli collectives install uninstall dist test test-all demo bench bench-quick tables simulated paper-figures few-rounds bench-intergroup bench-merge bench-successive root-gathering intergroup-figures header settings lint setup clean help
 
 all: library cli
 
@@ -93,6 +93,11 @@ bench-quick:
 	scripts/bench --quick
 	scripts/plot
 
+# The pages of all figures of the run whose rows are in docs/.
+tables:
+	scripts/tables docs/research/performance --pages docs/research/performance/tables --note \
+	    'The column p = 8 × 4 was measured before circulant had [leaders](../../performance.md#several-processes-on-a-host).'
+
 # The program that runs the library in SimGrid's simulator, where it has to be linked in: each simulated
 # rank has a copy of the program. Its calls must not find SMPI's own functions first.
 simulated: library
@@ -147,12 +152,13 @@ help:
 	@echo 'make test-all      every number of processes, on all MPIs that can be had (more than an hour)'
 	@echo 'make lint          formatting, clippy, shell and Python scripts, generated header'
 	@echo 'make bench         measurements on an emulated cluster (about an hour); bench-quick: 3 minutes'
-	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/intergroup.md'
-	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/merge.md'
-	@echo 'make bench-successive  successive broadcasts on emulated hosts, docs/successive.md'
-	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/few-rounds.md'
-	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/paper-figures.md'
-	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/intergroup-figures.md'
+	@echo 'make tables        the pages of all figures of the run in docs/research/performance, from its rows'
+	@echo 'make bench-intergroup  inter-communicators on emulated hosts (10 minutes), docs/research/intergroup.md'
+	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/research/merge.md'
+	@echo 'make bench-successive  successive broadcasts on emulated hosts, docs/research/successive.md'
+	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/research/few-rounds.md'
+	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/research/paper-figures.md'
+	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/research/intergroup-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make settings      write the tables of settings in docs/ anew'
 	@echo 'make setup         install what all this needs'

@@ -9,7 +9,7 @@ import sys
 import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FIGURES = ROOT / "docs" / "figures"
+FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
 

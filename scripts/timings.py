@@ -1,7 +1,7 @@
 """What scripts/bench measured: the rows of time.csv, one a timed call, and the figures in them.
 
     mpi, p, hosts         whose collective, on how many processes and hosts
-    operation, input      MPI_X, and how the operand is shared out (docs/performance.md)
+    operation, input      MPI_X, and how the operand is shared out (docs/research/performance/method.md)
     size, bytes           of the whole operand, in bytes: asked for; used, where it does not divide evenly
     port_bytes            the least that must pass the busiest port in one direction
     variant               native or circulant
@@ -15,6 +15,7 @@
 import collections
 import csv
 import dataclasses
+import lzma
 import pathlib
 import statistics
 import sys
@@ -97,8 +98,9 @@ class Figure:
 
 
 def read(path):
-    """The whole rows of a file; a last one that was cut is left out."""
-    lines = path.read_text().splitlines(keepends=True)
+    """The whole rows of a file, which may be compressed (.xz); a last one that was cut is left out."""
+    text = lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()
+    lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         del lines[-1]
     reader = csv.DictReader(lines)
@@ -122,21 +124,30 @@ def figures(rows):
 def add_arguments(parser):
     """What scripts/tables and scripts/plot are told: where the rows are, and the size that they compare."""
     default = pathlib.Path(__file__).resolve().parent.parent / "bench-results"
-    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=default, help="with time.csv (bench-results)")
+    parser.add_argument(
+        "folder", nargs="?", type=pathlib.Path, default=default, help="with time.csv or time.csv.xz (bench-results)"
+    )
     parser.add_argument("--size", type=int, help="of the times over the limit, in bytes (the largest of all p)")
+
+
+def given_rows(given):
+    """The rows in the folder; ends the program, by name, where there are none."""
+    path = given.folder / "time.csv"
+    packed = path.with_suffix(".csv.xz")
+    if not path.is_file() and not packed.is_file():
+        sys.exit(f"there is no {path}; scripts/bench makes it")
+    rows = read(path if path.is_file() else packed)
+    if not rows:
+        sys.exit(f"{path} has no rows")
+    return rows
 
 
 def given_figures(given):
     """The figures in the folder, and the size; ends the program, by name, where there is no such thing."""
-    path = given.folder / "time.csv"
-    if not path.is_file():
-        sys.exit(f"there is no {path}; scripts/bench makes it")
-    cases = figures(read(path))
-    if not cases:
-        sys.exit(f"{path} has no rows")
+    cases = figures(given_rows(given))
     size = given.size or largest_common_size(cases)
     if all(size not in curve for curves in cases.values() for curve in curves.values()):
-        sys.exit(f"{path} has no size {size}")
+        sys.exit(f"{given.folder / 'time.csv'} has no size {size}")
     return cases, size
 
 

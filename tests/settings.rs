@@ -15,7 +15,7 @@ use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 use circulant::nodes::Placement;
 use circulant::schedule::Rule;
 use circulant::select::{
-    Algorithm, BcastOrder, CallRule, Description, ENCODED, Facts, Merging, Mode, Operation,
+    Algorithm, BcastOrder, CallRule, Description, ENCODED, FIRST, Facts, Merging, Mode, Operation,
     OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, Unknown, choose,
     describe,
 };
@@ -567,7 +567,7 @@ fn names_are_unique_and_every_operation_has_its_own() {
 }
 
 /// The page of the settings, and the man page of the library.
-const PAGE: &str = "docs/settings.md";
+const PAGE: &str = "docs/users/settings.md";
 const MANUAL: &str = "docs/man/circulant.7";
 
 fn read_file(name: impl AsRef<Path>) -> String {
@@ -626,6 +626,42 @@ fn table(section: &str) -> String {
         text += &format!("| {names} | {default} | {accepted} | {meaning} |\n");
     }
     text + "\n"
+}
+
+/// The name of the generated part with the variables to begin with.
+const FIRST_PART: &str = "the five you need";
+
+/// The variables to begin with as a table in Markdown.
+fn first_table() -> String {
+    let mut text = "\n| to | set | or | values |\n| --- | --- | --- | --- |\n".to_owned();
+    for first in &FIRST {
+        let (name, value) = (first.name, first.value);
+        let option = name.trim_start_matches("CIRCULANT_");
+        let variable = describe().find(|variable| variable.name == name).unwrap();
+        text += &format!(
+            "| {} | `{name}={value}` | `--set {option}={value}` | {} |\n",
+            first.purpose, variable.accepted
+        );
+    }
+    text + "\n"
+}
+
+/// The variables to begin with as a list in mdoc.
+fn first_list() -> String {
+    let mut text = ".Bl -tag -width Ds\n".to_owned();
+    for first in &FIRST {
+        text += &format!(".It Ev {} Ns ={}\n", first.name, first.value);
+        text += &wrapped(&format!("To {}.", first.purpose));
+    }
+    text + ".El\n"
+}
+
+#[test]
+fn the_variables_to_begin_with_are_accepted() {
+    for first in &FIRST {
+        let name = first.name.trim_start_matches("CIRCULANT_");
+        accepted(&format!("{name}={}", first.value));
+    }
 }
 
 /// The variables of a section as a list in mdoc.
@@ -727,8 +763,9 @@ fn renewed(
 fn documentation() -> [(&'static str, String, String); 2] {
     let (page, manual) = (read_file(PAGE), read_file(MANUAL));
     let tables = sections().into_iter().map(|name| (name, table(name)));
+    let tables = tables.chain([(FIRST_PART, first_table())]);
     let lists = sections().into_iter().map(|name| (name, list(name)));
-    let lists = lists.chain([("reasons", reasons())]);
+    let lists = lists.chain([("reasons", reasons()), (FIRST_PART, first_list())]);
     let new_page = renewed(&page, |text| format!("<!-- {text} -->\n"), tables);
     let new_manual = renewed(&manual, |text| format!(".\\\" {text}\n"), lists);
     [(PAGE, page, new_page), (MANUAL, manual, new_manual)]
@@ -743,7 +780,7 @@ fn the_documentation_is_current() {
 
 /// Not a check: `make settings` runs it to write the generated parts anew.
 #[test]
-#[ignore = "writes docs/settings.md and docs/man/circulant.7"]
+#[ignore = "writes docs/users/settings.md and docs/man/circulant.7"]
 fn bless() {
     for (name, _, new) in documentation() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), new).unwrap();
@@ -752,11 +789,11 @@ fn bless() {
 
 #[test]
 fn the_documentation_lists_every_algorithm() {
-    let (page, manual) = (read_file("docs/running.md"), read_file(MANUAL));
+    let (page, manual) = (read_file("docs/users/running.md"), read_file(MANUAL));
     for name in Algorithm::VARIANTS {
         assert!(
             page.contains(&format!("`{name}`")),
-            "docs/running.md: {name}"
+            "docs/users/running.md: {name}"
         );
         let is_listed = |line: &str| {
             let names = line.strip_prefix(".It Sy ").unwrap_or_default();

@@ -70,14 +70,16 @@ enum Command {
     Tune(tune::Arguments),
     /// Show the settings in force and the installed builds of the library
     Info(info::Arguments),
-    /// Print receive and send schedules, as the paper's tables do, or time their computation
-    Schedule(schedule::Arguments),
-    /// Check the schedules of all processes, for every number of processes in a range
-    Verify(verify::Arguments),
-    /// Write an allgather between two groups of processes as a trace that SimGrid replays
-    Trace(trace::Arguments),
     /// Print what a shell needs to complete this command: bash, zsh or fish
     Completion(completion::Arguments),
+    /// For research: print receive and send schedules, as the paper's tables do, or time their
+    /// computation
+    Schedule(schedule::Arguments),
+    /// For research: check the schedules of all processes, for every number of processes in a range
+    Verify(verify::Arguments),
+    /// For research: write an allgather between two groups of processes as a trace that SimGrid
+    /// replays
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {

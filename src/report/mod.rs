@@ -264,7 +264,7 @@ pub fn render_text(header: &Header) -> String {
     text(header, &COUNTERS.rows())
 }
 
-/// The report of this process for programs: one JSON object, described in `docs/settings.md`.
+/// The report of this process for programs: one JSON object, described in `docs/users/settings.md`.
 pub fn render_json(header: &Header) -> String {
     json(header, &COUNTERS.rows())
 }

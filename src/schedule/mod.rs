@@ -23,7 +23,7 @@
 //! | `sequence` | other skips, for rounds of many blocks | another paper's Algorithm 1, Corollary 2 |
 //! | `probe` | counts of the steps that Theorems 2 and 3 bound | |
 //!
-//! Checks and measurements are in `docs/schedules.md`.
+//! Checks and measurements are in `docs/research/schedules.md`.
 
 #![forbid(unsafe_code)]
 

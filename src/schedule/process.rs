@@ -27,7 +27,7 @@
 //!
 //! That this gives the paper's schedules was derived from Algorithms 4 and 6 and is not proved here
 //! beyond the reasons given at [`Segment::edge`]; it was checked entry by entry for the p listed in
-//! `docs/schedules.md`.
+//! `docs/research/schedules.md`.
 //!
 //! [`Segment::edge`]: super::descent::Segment::edge
 

@@ -53,7 +53,7 @@ pub use settings::{
     BcastOrder, CHUNKS_MAX, Merging, OperationSettings, Pacing, Select, Settings, Successive,
 };
 pub use sizes::{BLOCKS_MAX, MESSAGE_MAX};
-pub use variables::{Description, describe};
+pub use variables::{Description, FIRST, First, describe};
 
 use strum::VariantArray;
 

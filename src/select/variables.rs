@@ -3,7 +3,7 @@
 //!
 //! Everything else is made from this table: how the environment is read, the nearest name to an
 //! unknown one, the agreement between ranks, the list of the settings in force. The tables of
-//! `docs/settings.md` and of the man page are, too: `make settings` writes them anew.
+//! `docs/users/settings.md` and of the man page are, too: `make settings` writes them anew.
 
 use strum::{VariantArray, VariantNames};
 
@@ -453,6 +453,43 @@ pub struct Description {
     /// One line on what it does.
     pub meaning: &'static str,
 }
+
+/// A variable to begin with.
+pub struct First {
+    /// What it is for: the end of "to ...".
+    pub purpose: &'static str,
+    /// The full name.
+    pub name: &'static str,
+    /// A value for that.
+    pub value: &'static str,
+}
+
+impl First {
+    const fn new(purpose: &'static str, name: &'static str, value: &'static str) -> First {
+        First {
+            purpose,
+            name,
+            value,
+        }
+    }
+}
+
+/// The variables that most users need, or fewer. The documentation begins with them.
+pub static FIRST: [First; 5] = [
+    First::new("see what circulant did", "CIRCULANT_REPORT", "stderr"),
+    First::new("switch circulant off", "CIRCULANT_DISABLE", "1"),
+    First::new(
+        "leave an operation to the MPI library",
+        "CIRCULANT_BCAST",
+        "native",
+    ),
+    First::new(
+        "begin with what was measured before",
+        "CIRCULANT_PROFILE",
+        "site.toml",
+    ),
+    First::new("have results checked", "CIRCULANT_CHECK", "1"),
+];
 
 /// Every variable, in the order of its index in the settings. Those of a section follow each other.
 pub fn describe() -> impl Iterator<Item = Description> {
