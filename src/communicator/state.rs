@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use strum::VariantArray;
 
 use super::checks::Checks;
-use super::learning::Learning;
+use super::learning::{Choice, Learning};
 use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
@@ -17,8 +17,7 @@ use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
-use crate::report::Outcome;
-use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Roll, Settings};
+use crate::select::{self, BcastOrder, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -43,9 +42,9 @@ pub struct State {
     /// The root of the latest broadcast, or what no root is.
     latest_root: AtomicUsize,
     /// By operation: what the cost model chose for the latest call, since the next is often alike.
-    choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
-    /// What was measured, where settings have it that way.
-    learning: Option<Learning>,
+    pub(super) choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
+    /// What was measured, if calls may be tried, or a profile may say who runs them.
+    pub(super) learning: Option<Learning>,
     /// What checks have found, where settings ask for them.
     checks: Option<Checks>,
 }
@@ -58,9 +57,6 @@ pub struct Remote {
     /// Whether this process's group comes first where both are numbered through.
     pub leads: bool,
 }
-
-/// An algorithm, or the reason to go native.
-type Choice = Result<Algorithm, Reason>;
 
 enum Slot {
     Untried,
@@ -96,7 +92,8 @@ impl State {
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
-        let learning = Learning::new(&settings, remote.is_some() || not_ours.is_some());
+        let is_ours = remote.is_none() && not_ours.is_none();
+        let learning = is_ours.then(|| Learning::new(&settings)).flatten();
         let checks = Checks::new(&settings).filter(|_| remote.is_none());
         Some(State {
             learning,
@@ -119,6 +116,11 @@ impl State {
     /// The program's communicator.
     pub(super) fn communicator(&self) -> Communicator {
         self.communicator
+    }
+
+    /// Whether it is an inter-communicator.
+    pub(super) fn is_inter(&self) -> bool {
+        self.remote.is_some()
     }
 
     /// This process's rank.
@@ -204,74 +206,6 @@ impl State {
         Ok(self
             .remote
             .map(|remote| remote.groups(self.rank, self.size)))
-    }
-
-    /// The algorithm for a call that is to be ours. May be collective, but for calls on an
-    /// inter-communicator, whose facts have the nodes.
-    ///
-    /// # Errors
-    /// Native, if it is not.
-    pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
-        if self.remote.is_none() && self.settings.asks_for_nodes(facts.operation) {
-            facts.nodes = self.nodes()?.count();
-        }
-        if let Some(learning) = &self.learning {
-            if let Some(choice) = learning.choose(self, facts)? {
-                return choice.map_err(Stop::Native);
-            }
-        }
-        let choice = self.choose_by_model(facts);
-        if let Some(learning) = &self.learning {
-            learning.start();
-        }
-        choice
-    }
-
-    /// A call that was chosen begins only now: what came before is not its time.
-    pub fn begin(&self) {
-        if let Some(learning) = &self.learning {
-            learning.begin_anew();
-        }
-    }
-
-    /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
-    /// collective.
-    #[inline]
-    pub fn end(&self, outcome: Outcome) {
-        if let Some(learning) = &self.learning {
-            learning.end(self, outcome);
-        }
-    }
-
-    fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        if self.remote.is_some() {
-            return select::choose(&facts, &self.settings).map_err(Stop::Native);
-        }
-        let index = facts.operation as usize;
-        let latest = self.choices.lock().get(index).copied().flatten();
-        if let Some((_, choice)) = latest.filter(|(latest, _)| *latest == facts) {
-            return choice.map_err(Stop::Native);
-        }
-        let chosen = self.choose_on_nodes(facts);
-        let choice = match chosen {
-            Ok(algorithm) => Ok(algorithm),
-            Err(Stop::Native(reason)) => Err(reason),
-            Err(stop) => return Err(stop),
-        };
-        if let Some(latest) = self.choices.lock().get_mut(index) {
-            *latest = Some((facts, choice));
-        }
-        chosen
-    }
-
-    fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        if self.settings.asks_for_nodes(facts.operation) {
-            return select::choose(&facts, &self.settings).map_err(Stop::Native);
-        }
-        // The nodes are asked for only where they can matter.
-        select::choose_on_any_nodes(&facts, &self.settings).map_err(Stop::Native)?;
-        let nodes = self.nodes()?.count();
-        select::choose(&Facts { nodes, ..facts }, &self.settings).map_err(Stop::Native)
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
