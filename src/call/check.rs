@@ -111,7 +111,7 @@ impl Check {
             return Ok((run(service)?, None));
         }
         if let Some(checks) = state.checks() {
-            checks.count(&self.facts);
+            checks.lock().count(&self.facts);
         }
         self.weigh(communicator)?;
         state.begin();
@@ -202,7 +202,7 @@ impl Check {
         })?;
         report::count_check(self.facts.operation, !differences.is_empty());
         if let Some(checks) = state.checks().filter(|_| !differences.is_empty()) {
-            checks.refuse(&self.facts);
+            checks.lock().refuse(&self.facts);
             if state.rank() == 0 {
                 say(&self.line(state, root, &differences));
             }

@@ -6,7 +6,6 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `checks` | which kinds of its calls were checked, and what was found |
 //! | `choosing` | who runs a call: the fastest, or whom the cost model predicts to be; trials |
 //! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
@@ -22,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod checks;
 mod choosing;
 mod duplicated;
 mod job;

@@ -8,7 +8,6 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
-use super::checks::Checks;
 use super::learning::{Choice, Learning};
 use super::roll::roll;
 use super::service::Service;
@@ -17,7 +16,7 @@ use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
-use crate::select::{self, BcastOrder, Facts, Operation, Reason, Roll, Settings};
+use crate::select::{self, BcastOrder, Checks, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -46,7 +45,7 @@ pub struct State {
     /// What was measured, if calls may be tried, or a profile may say who runs them.
     pub(super) learning: Option<Learning>,
     /// What checks have found, where settings ask for them.
-    checks: Option<Checks>,
+    checks: Option<Mutex<Checks>>,
 }
 
 /// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
@@ -95,6 +94,7 @@ impl State {
         let is_ours = remote.is_none() && not_ours.is_none();
         let learning = is_ours.then(|| Learning::new(&settings)).flatten();
         let checks = Checks::new(&settings).filter(|_| remote.is_none());
+        let checks = checks.map(Mutex::new);
         Some(State {
             learning,
             checks,
@@ -150,7 +150,7 @@ impl State {
 
     /// What checks have found of its calls, if there are checks.
     #[inline]
-    pub fn checks(&self) -> Option<&Checks> {
+    pub fn checks(&self) -> Option<&Mutex<Checks>> {
         self.checks.as_ref()
     }
 
@@ -164,7 +164,8 @@ impl State {
     /// # Errors
     /// That.
     pub fn pass_small(&self, operation: Operation, bytes: usize) -> Result<(), Stop> {
-        let limit = self.native_below[operation as usize];
+        let limit = self.native_below.get(operation as usize);
+        let limit = limit.copied().unwrap_or(0);
         if bytes > 0 && (bytes as u64) < limit {
             return Err(Stop::Native(Reason::Small));
         }
@@ -192,16 +193,13 @@ impl State {
         }
     }
 
-    /// The groups of an inter-communicator, for the operations that are ours there.
+    /// The groups of an inter-communicator, for the operations that circulant has there.
     ///
     /// # Errors
-    /// Native, where none is.
+    /// Native, where all calls are.
     pub fn groups(&self) -> Result<Option<Groups>, Stop> {
         if let Some(reason) = self.not_ours {
             return Err(Stop::Native(reason));
-        }
-        if self.remote.is_some() && !self.settings.inter {
-            return Err(Stop::Native(Reason::InterCommunicator));
         }
         Ok(self
             .remote

@@ -137,7 +137,8 @@ pub enum Reason {
     SwitchedOff,
     /// A buffer is in the memory of a device.
     DeviceMemory,
-    /// A check of a call of this kind found another result than the MPI library's.
+    /// A check of a call of the same operation and size class found another result than the MPI
+    /// library's.
     Differed,
 }
 

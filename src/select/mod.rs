@@ -3,18 +3,24 @@
 //! [`choose`] is a pure function of values that are identical on every rank: the facts of the call,
 //! the shape of the communicator, and the agreed settings. Two ranks that chose differently would
 //! wait for each other for ever. So nothing local (addresses, clocks, loads) may enter here, and
-//! the arithmetic is limited to IEEE operations that are rounded alike everywhere. No other file
-//! chooses.
+//! the arithmetic is limited to IEEE operations that are rounded alike everywhere.
+//!
+//! No other file decides who runs a call, nor by which algorithm. What cannot be decided from those
+//! values is decided elsewhere: whether a call can be run at all (its arguments, the private
+//! communicator, memory), and into how many pieces an allreduce is cut for which scratch is short
+//! (`call/combination.rs`). A broadcast is cut into as many calls as `CIRCULANT_CHUNKS` says.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `algorithm` | the algorithms by name, each with its parameters |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
+//! | `checks` | which calls are checked, and which are native since a check |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `prospect` | when it is worth measuring a network |
 //! | `added` | the functions that MPI does not have |
+//! | `roll` | what processes tell each other at the start of a job: who has circulant; settings |
 //! | `rules` | the rules of the environment: who runs which calls of an operation |
 //! | `sizes` | the largest sizes, and how a size is written |
 //! | `settings` | what can be set, and what is shipped |
@@ -26,6 +32,7 @@
 
 mod added;
 mod algorithm;
+mod checks;
 mod cost;
 mod environment;
 mod facts;
@@ -41,6 +48,7 @@ mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::{Algorithm, Cut};
+pub use checks::Checks;
 pub use cost::{Cost, Network, blocks};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
@@ -65,8 +73,9 @@ const LEAST_GAIN: f64 = 0.95;
 ///
 /// From the strongest rule to the weakest:
 ///
-/// 1. Native: what no algorithm can run, a communicator of one process, `CIRCULANT_DISABLE`, an
-///    operation's [rule](CallRule) `native`, and an empty message.
+/// 1. Native: an inter-communicator with `CIRCULANT_INTER=0`, what no algorithm can run, a
+///    communicator of one process, `CIRCULANT_DISABLE`, an operation's [rule](CallRule) `native`,
+///    and an empty message.
 /// 2. `CIRCULANT_FORCE` takes what is left.
 /// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`, unless a rule names its size.
 /// 4. An operation's rule `circulant` takes what is left.
@@ -153,7 +162,9 @@ fn must_be_ours(
     let mode = rule.map_or(Mode::Auto, |rule| rule.mode);
     let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
     let is_named = mode == Mode::Circulant && rule.is_some_and(CallRule::names_bytes);
+    let is_unwanted = facts.smaller_group > 0 && !settings.inter;
     let refusals = [
+        (is_unwanted, Reason::InterCommunicator),
         (!exist(facts), Reason::NotCommutative),
         (facts.processes <= 1, Reason::OneProcess),
         (settings.disable, Reason::Disabled),
@@ -317,15 +328,17 @@ pub fn candidate(
     own.or_else(|| slots.into_iter().flatten().next())
 }
 
-/// Problems of fewer bytes are native, whatever else is known of a call of `operation`.
+/// A call of `operation` with fewer bytes is native for being small, whatever else is known of it.
+/// 0, if a small call may be ours, or may be native for another reason.
 pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
-    let may_be_ours = settings.force
-        || operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray
-        || settings.disable
-        || settings
-            .rules_of(operation)
-            .any(|rule| rule.mode == Mode::Native || rule.names_bytes());
-    if may_be_ours { 0 } else { settings.min_bytes }
+    let is_gray = operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray;
+    let mut rules = settings.rules_of(operation);
+    let is_ruled = rules.any(|rule| rule.mode == Mode::Native || rule.names_bytes());
+    if settings.force || settings.disable || is_gray || is_ruled {
+        0
+    } else {
+        settings.min_bytes
+    }
 }
 
 /// An algorithm that can run a call.
@@ -805,6 +818,26 @@ mod tests {
             ..force(Mode::Circulant)
         };
         assert_eq!(choose(&call(1, 2, 1), &disabled), Err(Reason::Disabled));
+    }
+
+    #[test]
+    fn calls_between_groups_are_native_where_they_are_not_wanted() {
+        let between = Facts {
+            smaller_group: 1,
+            ..call(64 * MIB, 16, 16)
+        };
+        let choice = |inter, disable| {
+            let settings = Settings {
+                inter,
+                disable,
+                force: true,
+                ..Settings::default()
+            };
+            choose(&between, &settings).err()
+        };
+        assert_eq!(choice(true, false), None);
+        assert_eq!(choice(false, false), Some(Reason::InterCommunicator));
+        assert_eq!(choice(false, true), Some(Reason::InterCommunicator));
     }
 
     #[test]
