@@ -59,6 +59,7 @@ pub use roll::{Roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{
     BcastOrder, CHUNKS_MAX, Merging, OperationSettings, Pacing, Select, Settings, Successive,
+    TRANSFERS_MAX,
 };
 pub use sizes::{BLOCKS_MAX, MESSAGE_MAX};
 pub use variables::{Description, describe};
@@ -303,13 +304,13 @@ impl Kind {
 
 /// What the cost model predicts for calls of the kind of `facts` on a network that was measured:
 /// seconds of each candidate, the MPI library's first.
-pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 1 + SLOTS] {
+pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; PLACES] {
     let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
         Some(algorithm) => cost::circulant(facts, algorithm).on(network),
         None => f64::INFINITY,
     });
     let native = cost::native(facts).on(network.shared_by(facts.processes_per_node()));
-    let mut all = [native; 1 + SLOTS];
+    let mut all = [native; PLACES];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all
 }

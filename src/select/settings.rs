@@ -187,6 +187,9 @@ pub enum BcastOrder {
 /// The most calls that a broadcast is cut into.
 pub const CHUNKS_MAX: u64 = 16;
 
+/// The most sends of a call, and the most receives, that are outstanding at a time.
+pub const TRANSFERS_MAX: usize = 64;
+
 /// F as shipped.
 pub const F: f64 = 18.0;
 

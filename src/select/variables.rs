@@ -8,7 +8,9 @@
 use strum::{VariantArray, VariantNames};
 
 use super::facts::Operation;
-use super::settings::{BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive};
+use super::settings::{
+    BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive, TRANSFERS_MAX,
+};
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
 use crate::nodes::Placement;
@@ -52,8 +54,7 @@ const BLOCK_SIZE: Accepts = Accepts::Size(1..=MESSAGE_MAX);
 /// The engine keeps a few words for each block, so blocks must not be too small.
 const SEGMENT: Accepts = Accepts::Size(256..=MESSAGE_MAX);
 const FACTOR: Accepts = Accepts::Decimal(0.001..=1_000_000.0);
-/// Transfers outstanding at a time.
-const OUTSTANDING: Accepts = Accepts::Number(1..=64);
+const OUTSTANDING: Accepts = Accepts::Number(1..=TRANSFERS_MAX as u64);
 
 /// The section of the variables that each operation has of its own.
 const OF_OPERATIONS: &str = "settings of each operation";
