@@ -6,8 +6,8 @@
 //! ends when the last has left it. Durations are compared and never clocks: the longest of all
 //! processes counts.
 //!
-//! **Before the first trial** the network has to be known. At the first call the processes take over
-//! what rank 0 reads in a profile. If that says nothing, they take over what rank 0 has
+//! **Before the first trial** the network has to be known. At the first call the processes take
+//! over what rank 0 reads in a profile. If that says nothing, they take over what rank 0 has
 //! [learned](super::known) on other communicators, or [measure](super::network) their network. They
 //! do so only when it costs little beside the calls so far ([`Prospect`](select::Prospect)). Until
 //! then the cost model chooses.

@@ -1,8 +1,8 @@
 //! What was measured of a communicator's calls, so that the fastest candidate runs them.
 //!
-//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here is what that needs: the
-//! times so far, what was known before the first trial ([`Ground`]), and the call in progress. The
-//! calls themselves are tried in `choosing.rs`.
+//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here is what that needs:
+//! the times so far, what was known before the first trial ([`Ground`]), and the call in progress.
+//! The calls themselves are tried in `choosing.rs`.
 //!
 //! The processes agree without a message. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know enters by the times alone, and those are agreed on.
@@ -279,7 +279,8 @@ impl Learning {
         });
     }
 
-    /// The end of a call. If it was tried: the trial, and the nanoseconds that it took this process.
+    /// The end of a call. If it was tried: the trial, and the nanoseconds that it took this
+    /// process.
     pub(super) fn end(&self) -> Option<(Trial, u64)> {
         if self.ground.get().is_none() {
             self.end_before();

@@ -38,7 +38,7 @@ pub struct State {
     nodes: OnceCell<Arc<Nodes>>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
-    /// The root of the latest broadcast, or what no root is.
+    /// The root of the latest broadcast, or a number that is no rank.
     latest_root: AtomicUsize,
     /// By operation: what the cost model chose for the latest call, since the next is often alike.
     pub(super) choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
@@ -53,7 +53,7 @@ pub struct State {
 pub struct Remote {
     /// Its processes.
     pub size: usize,
-    /// Whether this process's group comes first where both are numbered through.
+    /// Whether this process's group comes first when the processes of both are numbered.
     pub leads: bool,
 }
 
@@ -291,7 +291,8 @@ impl State {
     }
 
     fn take_service(&self) -> Result<Box<Service>, Stop> {
-        // A call from a callback of this one finds nothing, on all processes, and is native.
+        // While a call has the service, a call from a callback finds none, on all processes, and is
+        // native.
         let nothing = Slot::Refused(Reason::NoCommunicator);
         let slot = std::mem::replace(&mut *self.service.lock(), nothing);
         match slot {
@@ -317,8 +318,8 @@ impl State {
         }
     }
 
-    /// Collective: all that is agreed on between groups, whatever the calls. Of a broadcast there,
-    /// not all know the size.
+    /// Collective. All that is ever agreed on between groups is agreed on here, since it must not
+    /// depend on a call: not all processes know the size of a broadcast between groups.
     fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
         let groups = self
             .remote
@@ -355,10 +356,11 @@ impl Remote {
     }
 }
 
-/// The other group of an inter-communicator, and whether some of the processes of a communicator
-/// are not of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be
-/// without circulant, and would not take part in what is agreed on. Either all processes of a
-/// communicator find so or none: they are of one MPI_COMM_WORLD or they are not. Local.
+/// The other group of an inter-communicator; and whether a communicator is foreign: some of its
+/// processes are not of this MPI_COMM_WORLD. Those of a job that this one has started, or is
+/// connected to, may be without circulant. They would not take part in what is agreed on. All
+/// processes of a communicator find the same: they are of one MPI_COMM_WORLD, or they are not.
+/// Local.
 fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Error> {
     let local = communicator.world_ranks()?;
     if !communicator.is_inter()? {
@@ -396,8 +398,8 @@ fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings>
         // Native here would be a deadlock: the others do not know of it.
         let rank = job::process().rank;
         say(&format!(
-            "circulant: rank {rank} has another version of circulant than rank 0 of a communicator; \
-             install one version on all nodes"
+            "circulant: rank {rank} has another version of circulant than rank 0 of a \
+             communicator; install one version on all nodes"
         ));
         communicator.abort();
     }

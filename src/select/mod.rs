@@ -92,9 +92,9 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 
 /// Whether [`choose`] may take a call that is not forced, and whose nodes are not known yet.
 ///
-/// Two numbers of nodes are tried for all: as many as processes, and the fewest on which leaders
-/// gain (`cost::FEW_NODES` and one). The latter is compared with the most that the MPI library is
-/// charged on any number of nodes.
+/// Two numbers of nodes stand for all others: as many as processes, and the fewest on which leaders
+/// gain, `cost::FEW_NODES` + 1. On the latter the MPI library is charged the most that it is on any
+/// number of nodes.
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
@@ -118,7 +118,7 @@ fn choose_beside(facts: &Facts, settings: &Settings, native: Cost) -> Result<Alg
     choose_by(None, facts, settings, native)
 }
 
-/// The same, where this is the rule that holds.
+/// The same, by the rule that holds, if there is one.
 fn choose_by(
     rule: Option<&CallRule>,
     facts: &Facts,
@@ -198,7 +198,8 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
     of(facts, &is_by_leaders).or_else(|| of(&apart, &|_| true))
 }
 
-/// The rules that hold for a call, or may hold, by algorithms that can run it.
+/// The rules that hold for a call, or may hold while something is unknown. One that names an
+/// algorithm is left out if that cannot run the call.
 fn rules<'a>(facts: &Facts, settings: &'a Settings) -> impl Iterator<Item = &'a CallRule> {
     let facts = *facts;
     let can_run = move |rule: &&CallRule| {
@@ -231,7 +232,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// That of a call that [`choose`] would leave to the cost model.
+    /// The kind of a call that [`choose`] would leave to the cost model. Others have none.
     pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
         let is_open = !settings.disable
             && !settings.force
@@ -281,7 +282,7 @@ impl Kind {
         [least, least.saturating_mul(2) - 1]
     }
 
-    /// It as a word, for other processes.
+    /// The kind as a word, for other processes.
     pub fn encode(self) -> u64 {
         self.operation as u64
             | u64::from(self.size) << 8
@@ -289,7 +290,7 @@ impl Kind {
             | (self.order as u64) << 24
     }
 
-    /// What was encoded so.
+    /// The kind that was [encoded](Kind::encode).
     pub fn decode(word: u64) -> Option<Kind> {
         let field = |shift: u32| (word >> shift) as u8;
         let operation = Operation::VARIANTS.get(usize::from(field(0)))?;
@@ -315,8 +316,8 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
     all
 }
 
-/// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call
-/// of these facts, the first.
+/// The algorithm by which a candidate runs a call of these facts: none, if that is the MPI library.
+/// If the call has no such candidate, the first that it has.
 pub fn candidate(
     facts: &Facts,
     settings: &Settings,
@@ -388,7 +389,7 @@ fn candidates(
     })
 }
 
-/// What the numbers of blocks of candidates are for.
+/// How many blocks the candidates have.
 #[derive(Clone, Copy, Debug)]
 enum Sizing {
     /// What the settings say, or the shipped factors.
@@ -515,9 +516,9 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
     others.unwrap_or([given; 3])
 }
 
-/// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
-/// group by blocks, in steps of `segment` bytes: that takes the fewest messages. Evenly, where it
-/// is the bytes that count.
+/// Whether what a group sends to the other is divided by blocks, which are equal in each group, or
+/// else evenly. By blocks takes the fewest messages, which counts if the longest fits into a step of
+/// `segment` bytes. If it is longer, the bytes count.
 pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
     longest <= segment
 }
