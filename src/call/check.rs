@@ -256,8 +256,8 @@ impl Check {
             others => format!("and on {others} more of the {p} ranks"),
         };
         format!(
-            "circulant: check of {operation} {bytes} B p={p}{root} by {algorithm}{n}: the result on \
-             rank {rank} differs from the MPI library's at byte {offset}, {others}; the program \
+            "circulant: check of {operation} {bytes} B p={p}{root} by {algorithm}{n}: the result \
+             on rank {rank} differs from the MPI library's at byte {offset}, {others}; the program \
              gets the MPI library's, and such calls stay native on this communicator"
         )
     }
