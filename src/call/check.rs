@@ -111,7 +111,7 @@ impl Check {
             return Ok((run(service)?, None));
         }
         if let Some(checks) = state.checks() {
-            checks.count(&self.facts);
+            checks.lock().count(&self.facts);
         }
         self.weigh(communicator)?;
         state.begin();
@@ -202,7 +202,7 @@ impl Check {
         })?;
         report::count_check(self.facts.operation, !differences.is_empty());
         if let Some(checks) = state.checks().filter(|_| !differences.is_empty()) {
-            checks.refuse(&self.facts);
+            checks.lock().refuse(&self.facts);
             if state.rank() == 0 {
                 say(&self.line(state, root, &differences));
             }
@@ -256,8 +256,8 @@ impl Check {
             others => format!("and on {others} more of the {p} ranks"),
         };
         format!(
-            "circulant: check of {operation} {bytes} B p={p}{root} by {algorithm}{n}: the result on \
-             rank {rank} differs from the MPI library's at byte {offset}, {others}; the program \
+            "circulant: check of {operation} {bytes} B p={p}{root} by {algorithm}{n}: the result \
+             on rank {rank} differs from the MPI library's at byte {offset}, {others}; the program \
              gets the MPI library's, and such calls stay native on this communicator"
         )
     }

@@ -57,7 +57,7 @@ impl Combination {
     /// place is found may depend on the order.
     pub(super) fn touched(&self, state: &State) -> Option<Touched> {
         match self.operator.kind() {
-            OperatorKind::Own if !state.checks()?.has_operators() => return None,
+            OperatorKind::Own if !state.settings().check_operators => return None,
             OperatorKind::Place => return None,
             _ => {}
         }

@@ -64,12 +64,13 @@ pub fn attempt(
     work: &mut Work,
 ) -> Result<Option<Box<Check>>, Stop> {
     let facts = call.facts(state, work)?;
-    if let Some(checks) = state.checks() {
-        checks.pass(&facts)?;
+    let checks = state.checks();
+    if let Some(checks) = checks {
+        checks.lock().admit(&facts)?;
     }
     let algorithm = state.choose(facts)?;
     let problem = call.problem(state)?;
-    let is_due = state.checks().is_some_and(|checks| checks.is_due(&facts));
+    let is_due = checks.is_some_and(|checks| checks.lock().is_due(&facts));
     let touched = if is_due { problem.touched(state) } else { None };
     let check = touched.map(|touched| Box::new(Check::new(facts, algorithm, touched)));
     let (done, check) = state.serve(problem.data(), |service| {

@@ -82,9 +82,9 @@ pub(super) fn settings() -> &'static Settings {
     JOB.get().unwrap_or(&process().settings)
 }
 
-/// By operation: calls of fewer bytes go to the MPI library on every communicator. 0 until the
-/// settings of the job are known to all its processes, where calls are counted, and for operations that
-/// MPI does not have.
+/// Calls of `operation` with fewer bytes go to the MPI library on every communicator. 0, as long as
+/// not all processes know the settings of the job. Also 0, if calls are timed, since small ones are
+/// then counted like others; and for operations that MPI does not have.
 pub(super) fn native_below(operation: Operation) -> u64 {
     let limits = NATIVE_BELOW.get();
     let limit = limits.and_then(|limits| limits.get(operation as usize));

@@ -1,6 +1,6 @@
 //! What this process has learned on its communicators, or was told by a profile. New communicators
-//! of as many processes, on as many nodes, begin with what their rank 0 knows. No result flows into
-//! a communicator afterwards.
+//! of as many processes, on as many nodes, begin with what their rank 0 knows. What is learned on
+//! others afterwards does not change them.
 
 use std::fs;
 use std::path::Path;
@@ -79,7 +79,8 @@ fn read(file: &str) -> Vec<Known> {
     })
 }
 
-/// Remembers a network, and what was learned before, unless such communicators are known already.
+/// Remembers a network, and what is known of calls on it, unless such communicators are known
+/// already.
 pub(super) fn remember(known: &Known) {
     let mut all = LEARNED.lock();
     let is_same = |other: &Known| other.is_of(known.processes, known.nodes);
@@ -88,7 +89,7 @@ pub(super) fn remember(known: &Known) {
     }
 }
 
-/// Remembers who runs the calls of a kind on such communicators.
+/// Remembers who runs the calls of a kind on communicators of these dimensions.
 pub(super) fn learn(processes: usize, nodes: usize, lesson: Lesson) {
     let mut all = LEARNED.lock();
     let mut such = all.iter_mut();
@@ -97,7 +98,8 @@ pub(super) fn learn(processes: usize, nodes: usize, lesson: Lesson) {
     }
 }
 
-/// The candidate that runs such calls on communicators of so many processes, if that was measured.
+/// The candidate that runs such calls on communicators of so many processes, if one was measured to
+/// be the fastest.
 pub fn choice(is_such: impl Fn(&Kind) -> bool, processes: usize) -> Option<usize> {
     let all = LEARNED.lock();
     let known = all.iter().filter(|known| known.processes == processes);
@@ -106,12 +108,12 @@ pub fn choice(is_such: impl Fn(&Kind) -> bool, processes: usize) -> Option<usize
     lesson.map(|lesson| lesson.candidate)
 }
 
-/// All of it, for the report.
+/// All that was learned here, for the report.
 pub(super) fn all() -> Vec<Known> {
     LEARNED.lock().clone()
 }
 
-/// Adds it to the profile in `file`.
+/// Adds what was learned here to the profile in `file`.
 pub(super) fn save(file: &str) {
     if let Err(problem) = merge(Path::new(file)) {
         say(&format!(

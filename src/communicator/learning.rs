@@ -1,20 +1,11 @@
-//! What is measured of a communicator's calls, so that the fastest candidate runs them.
+//! What was measured of a communicator's calls, so that the fastest candidate runs them.
 //!
-//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here its time is taken,
-//! and made the same on all processes. A trial begins when all processes have come to the call, so
-//! that late ones do not count, and ends when the last has left it. So durations are compared and
-//! never clocks: the longest of all processes counts.
+//! Which call is tried, and by which candidate, is [`Learned`]'s choice. Here is what that needs:
+//! the times so far, what was known before the first trial ([`Ground`]), and the call in progress.
+//! The calls themselves are tried in `choosing.rs`.
 //!
-//! The processes agree by themselves. All see the same calls, of the same facts, with the same
-//! outcomes. What only one of them can know is in no decision but by the times.
-//!
-//! At the first call the processes take over what rank 0 reads in a profile. Before the first trial
-//! they take over what it has [learned](super::known) on other communicators, or
-//! [measure](super::network) their network. That waits until it costs little beside the calls so
-//! far ([`Prospect`]). Until then the cost model chooses.
-//!
-//! Calls whose result depends on who runs them are not tried, unless settings say so. They may have
-//! a lesson from a profile; else the cost model chooses.
+//! The processes agree without a message. All see the same calls, of the same facts, with the same
+//! outcomes. What only one of them can know enters by the times alone, and those are agreed on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,13 +13,16 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::service::Service;
-use super::{State, Stop, known, network, process};
+use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Network, Operation, Prospect,
-    Reason, Select, Settings, Step, Turn,
+    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Prospect, Reason,
+    Select, Settings, Step, Turn,
 };
+
+/// An algorithm, or the reason to go native.
+pub(super) type Choice = Result<Algorithm, Reason>;
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
@@ -51,7 +45,7 @@ pub(super) struct Learning {
 #[derive(Clone, Copy)]
 struct Settled {
     facts: Facts,
-    choice: Result<Algorithm, Reason>,
+    choice: Choice,
     /// Its place among the kinds.
     kind: usize,
     /// Calls that were left to the choice without asking that kind, and how many may be.
@@ -70,11 +64,9 @@ struct Before {
 }
 
 /// What is known before the first trial.
-struct Ground {
-    nodes: usize,
-    network: Network,
-    /// What was learned elsewhere.
-    lessons: Vec<Lesson>,
+pub(super) struct Ground {
+    /// The network, and what was learned elsewhere.
+    pub known: Known,
     clock: Mutex<Clock>,
 }
 
@@ -88,22 +80,31 @@ struct Clock {
     telling: u64,
 }
 
-struct Trial {
+/// A call that is tried.
+pub(super) struct Trial {
     kind: Kind,
     candidate: usize,
     start: Moment,
 }
 
+/// The seconds of a call that was tried, and those that it took to take its time: the same on all
+/// processes.
+pub(super) struct Times {
+    call: f64,
+    overhead: f64,
+}
+
 impl Learning {
     /// None, if nothing is to be learned.
-    pub(super) fn new(settings: &Settings, is_other: bool) -> Option<Learning> {
+    pub(super) fn new(settings: &Settings) -> Option<Learning> {
         let has_profile = settings.has_profile();
-        let is_wanted = settings.select != Select::Model || has_profile;
-        let learns = is_wanted && !is_other;
-        if learns && has_profile && process().rank == 0 {
+        if settings.select == Select::Model && !has_profile {
+            return None;
+        }
+        if has_profile && process().rank == 0 {
             known::profile();
         }
-        learns.then(|| Learning {
+        Some(Learning {
             has_profile,
             has_asked: AtomicBool::new(false),
             before: Mutex::default(),
@@ -115,57 +116,13 @@ impl Learning {
         })
     }
 
-    /// The choice for a call of these facts, if there is something to learn of it. Collective where
-    /// it is tried.
-    ///
-    /// # Errors
-    /// MPI's.
-    pub(super) fn choose(
-        &self,
-        state: &State,
-        facts: Facts,
-    ) -> Result<Option<Result<Algorithm, Reason>>, Stop> {
-        if let Some(choice) = self.settled_choice(&facts) {
-            return Ok(Some(choice));
-        }
-        let settings = state.settings();
-        let only_observes = settings.select.observes();
-        let Some(kind) = Kind::of(&facts, settings) else {
-            return Ok(None);
-        };
-        let may_learn = kind.is_learned(settings);
-        if !may_learn && !only_observes && !self.has_profile {
-            return Ok(None);
-        }
-        let ground = self.ground(state, &facts)?;
-        let turn = ground.and_then(|ground| {
-            let on_nodes = Facts {
-                nodes: ground.nodes,
-                ..facts
-            };
-            Some((self.turn(kind, &on_nodes, state, ground)?, on_nodes, ground))
-        });
-        let Some((turn, on_nodes, ground)) = turn else {
-            return Ok(only_observes.then_some(Err(Reason::Observed)));
-        };
-        let (candidate, reason) = match turn {
-            Turn::Use(_) if only_observes => return Ok(Some(Err(Reason::Observed))),
-            Turn::Use(candidate) => (candidate, Reason::Measured),
-            Turn::Try(candidate) => match self.begin(state, kind, candidate) {
-                Err(Stop::Native(_)) => return Ok(self.end_all()),
-                begun => begun.map(|()| (candidate, Reason::Trial))?,
-            },
-        };
-        let algorithm = select::candidate(&on_nodes, settings, ground.network, candidate);
-        let choice = algorithm.ok_or(reason);
-        if turn == Turn::Use(candidate) {
-            self.settle(kind, facts, choice);
-        }
-        Ok(Some(choice))
+    /// Whether calls of this kind are tried or observed, or a profile may say who runs them.
+    pub(super) fn covers(&self, kind: Kind, settings: &Settings) -> bool {
+        kind.is_learned(settings) || settings.select.observes() || self.has_profile
     }
 
     /// The choice for a call like the latest of its operation, as long as that is settled.
-    fn settled_choice(&self, facts: &Facts) -> Option<Result<Algorithm, Reason>> {
+    pub(super) fn settled_choice(&self, facts: &Facts) -> Option<Choice> {
         let mut settled = self.settled.lock();
         let slot = settled.get_mut(facts.operation as usize)?;
         let latest = slot.as_mut()?;
@@ -183,7 +140,7 @@ impl Learning {
     }
 
     /// Remembers a choice for calls of these facts, if it is settled for some.
-    fn settle(&self, kind: Kind, facts: Facts, choice: Result<Algorithm, Reason>) {
+    pub(super) fn settle(&self, kind: Kind, facts: Facts, choice: Choice) {
         let most = {
             let kinds = self.kinds.lock();
             let index = kinds.iter().position(|(known, _)| *known == kind);
@@ -203,71 +160,62 @@ impl Learning {
         }
     }
 
-    fn end_all<T>(&self) -> Option<T> {
+    /// Nothing can be agreed on: from now on nothing is tried.
+    pub(super) fn end_all(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        None
     }
 
-    /// What is known before the first trial, once that is worth finding out. Collective at the call
-    /// where it is.
-    fn ground(&self, state: &State, facts: &Facts) -> Result<Option<&Ground>, Stop> {
-        if self.is_over.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        if let Some(ground) = self.ground.get() {
-            return Ok(Some(ground));
-        }
-        if self.has_profile && !self.has_asked.swap(true, Ordering::Relaxed) {
-            let (processes, nodes) = (state.size(), state.nodes()?.count());
-            if let Some(known) = known::share(state.communicator(), processes, nodes)? {
-                return Ok(Some(self.begin_with(known)));
-            }
-        }
-        if !self.is_worth_finding(state, facts)? {
-            return Ok(None);
-        }
-        match find_known(state) {
-            Ok(known) => Ok(Some(self.begin_with(known))),
-            Err(Stop::Native(_)) => Ok(self.end_all()),
-            Err(stop) => Err(stop),
-        }
+    /// Whether nothing is tried any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
-    fn begin_with(&self, known: Known) -> &Ground {
+    /// What is known before the first trial, if it is known yet.
+    pub(super) fn ground(&self) -> Option<&Ground> {
+        self.ground.get()
+    }
+
+    /// Sets out from what is known before the first trial.
+    pub(super) fn begin_with(&self, known: Known) -> &Ground {
         known::remember(&known);
         self.ground.get_or_init(|| Ground {
-            nodes: known.nodes,
-            network: known.network,
             clock: Mutex::new(Clock {
                 overhead: select::overhead(known.processes, known.network),
                 telling: 0,
             }),
-            lessons: known.lessons,
+            known,
         })
     }
 
-    /// Whether the calls so far are worth a measurement. Collective at the calls where they are
-    /// worth a survey.
-    fn is_worth_finding(&self, state: &State, facts: &Facts) -> Result<bool, Stop> {
-        if state.settings().select == Select::Tune {
-            return Ok(true);
-        }
-        // No lock is held while MPI runs.
-        let step = |nodes| self.before.lock().prospect.step(facts, nodes);
+    /// Whether rank 0 is to be asked for its profile: once, if there may be one.
+    pub(super) fn takes_profile(&self) -> bool {
+        self.has_profile && !self.has_asked.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts a call before anything is measured.
+    pub(super) fn count(&self, facts: &Facts) {
         self.before.lock().prospect.count(facts);
-        let mut next = step(state.known_nodes());
-        if next == Step::Survey {
-            let taken = self.before.lock().taken;
-            let all = state.survey(taken)?;
-            let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
-            self.before.lock().prospect.tell(seconds);
-            next = step(state.known_nodes());
-        }
-        let is_worth_it = next == Step::Measure;
-        if !is_worth_it {
-            self.before.lock().call = Some((*facts, None));
-        }
-        Ok(is_worth_it)
+    }
+
+    /// What is to be done before the call that was counted, on so many nodes, if that is known.
+    pub(super) fn next_step(&self, facts: &Facts, nodes: Option<usize>) -> Step {
+        self.before.lock().prospect.step(facts, nodes)
+    }
+
+    /// Nanoseconds that the latest call took this process.
+    pub(super) fn latest_time(&self) -> u64 {
+        self.before.lock().taken
+    }
+
+    /// The nanoseconds that the latest call took each process.
+    pub(super) fn tell(&self, all: &[u64]) {
+        let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
+        self.before.lock().prospect.tell(seconds);
+    }
+
+    /// Nothing is done before the call that was counted. Its time will be taken.
+    pub(super) fn time_next(&self, facts: &Facts) {
+        self.before.lock().call = Some((*facts, None));
     }
 
     /// A call was chosen, by the cost model where nothing is measured, and begins.
@@ -280,12 +228,66 @@ impl Learning {
         }
     }
 
-    /// The call that was chosen begins now.
-    pub(super) fn begin_anew(&self) {
+    /// The call that was chosen begins only now.
+    pub(super) fn start_anew(&self) {
         self.start();
         if let Some(trial) = &mut *self.trial.lock() {
             trial.start = Moment::now();
         }
+    }
+
+    /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
+    pub(super) fn turn(
+        &self,
+        kind: Kind,
+        facts: &Facts,
+        settings: &Settings,
+        ground: &Ground,
+        has_service: impl FnOnce() -> bool,
+    ) -> Option<Turn> {
+        let known = &ground.known;
+        let mut lessons = known.lessons.iter();
+        let lesson = lessons.find(|lesson| lesson.kind == kind && lesson.is_measured);
+        if !kind.is_learned(settings) && !settings.select.observes() {
+            return lesson.map(|lesson| Turn::Use(lesson.candidate));
+        }
+        let mut kinds = self.kinds.lock();
+        let index = match kinds.iter().position(|(known, _)| *known == kind) {
+            Some(index) => index,
+            None => {
+                kinds.push((kind, first_of(kind, facts, settings, known, lesson)));
+                kinds.len() - 1
+            }
+        };
+        let overhead = || {
+            let made = match has_service() {
+                true => 0.0,
+                false => select::private_communicator(known.processes, known.nodes, known.network),
+            };
+            ground.clock.lock().overhead + made
+        };
+        kind.is_learned(settings)
+            .then(|| kinds[index].1.turn(overhead))
+    }
+
+    /// All processes have come to a call that is tried: it begins.
+    pub(super) fn begin(&self, kind: Kind, candidate: usize) {
+        *self.trial.lock() = Some(Trial {
+            kind,
+            candidate,
+            start: Moment::now(),
+        });
+    }
+
+    /// The end of a call. If it was tried: the trial, and the nanoseconds that it took this
+    /// process.
+    pub(super) fn end(&self) -> Option<(Trial, u64)> {
+        if self.ground.get().is_none() {
+            self.end_before();
+        }
+        let trial = self.trial.lock().take()?;
+        let taken = trial.start.elapsed();
+        Some((trial, taken))
     }
 
     /// The end of a call before anything is measured.
@@ -299,101 +301,40 @@ impl Learning {
         }
     }
 
-    /// Who runs a call of a kind; none, if nothing is to be learned of it and nothing was.
-    fn turn(&self, kind: Kind, facts: &Facts, state: &State, ground: &Ground) -> Option<Turn> {
-        let mut lessons = ground.lessons.iter();
-        let lesson = lessons.find(|lesson| lesson.kind == kind && lesson.is_measured);
-        if !kind.is_learned(state.settings()) && !state.settings().select.observes() {
-            return lesson.map(|lesson| Turn::Use(lesson.candidate));
-        }
+    /// Takes over the times of a trial; none, if its candidate did not run the call.
+    pub(super) fn conclude(&self, trial: &Trial, times: Option<Times>) {
         let mut kinds = self.kinds.lock();
-        let index = match kinds.iter().position(|(known, _)| *known == kind) {
-            Some(index) => index,
-            None => {
-                kinds.push((kind, first_of(kind, facts, state, ground, lesson)));
-                kinds.len() - 1
-            }
+        let Some((_, learned)) = kinds.iter_mut().find(|(kind, _)| *kind == trial.kind) else {
+            return self.end_all();
         };
-        let overhead = || {
-            let made = match state.is_served() {
-                true => 0.0,
-                false => select::private_communicator(state.size(), ground.nodes, ground.network),
-            };
-            ground.clock.lock().overhead + made
+        let Some(times) = times else {
+            return learned.give_up(trial.candidate);
         };
-        kind.is_learned(state.settings())
-            .then(|| kinds[index].1.turn(overhead))
-    }
-
-    /// Waits until all processes have come to the call.
-    fn begin(&self, state: &State, kind: Kind, candidate: usize) -> Result<(), Stop> {
-        state.serve([None, None], |service| {
-            Ok(service.communicator().all_agree(true)?)
-        })?;
-        *self.trial.lock() = Some(Trial {
-            kind,
-            candidate,
-            start: Moment::now(),
-        });
-        Ok(())
-    }
-
-    /// The end of a call with this outcome. Collective, if it was tried.
-    pub(super) fn end(&self, state: &State, outcome: Outcome) {
-        // A call that is native because that was the fastest is no trial, and pays for no lock.
-        if outcome == Outcome::Native(Reason::Measured) {
-            return;
-        }
-        if self.ground.get().is_none() {
-            self.end_before();
-        }
-        let Some(trial) = self.trial.lock().take() else {
-            return;
-        };
-        let taken = trial.start.elapsed();
-        let was_run = match outcome {
-            Outcome::Circulant => trial.candidate != NATIVE,
-            Outcome::Native(reason) => reason == Reason::Trial,
-        };
-        let times = was_run.then(|| {
-            let ground = self
-                .ground
-                .get()
-                .ok_or(Stop::Native(Reason::NoCommunicator))?;
-            state.serve([None, None], |service| Ok(ground.tell(service, taken)?))
-        });
-        let mut kinds = self.kinds.lock();
-        let known = kinds.iter_mut().find(|(kind, _)| *kind == trial.kind);
-        match (known, times) {
-            (Some((_, learned)), Some(Ok((longest, overhead)))) => {
-                learned.tell(trial.candidate, longest, overhead);
-                if let Some(ground) = self.ground.get() {
-                    known::learn(state.size(), ground.nodes, lesson(trial.kind, learned));
-                }
-            }
-            (Some((_, learned)), None) => learned.give_up(trial.candidate),
-            _ => self.is_over.store(true, Ordering::Relaxed),
+        learned.tell(trial.candidate, times.call, times.overhead);
+        if let Some(Ground { known, .. }) = self.ground.get() {
+            known::learn(known.processes, known.nodes, lesson(trial.kind, learned));
         }
     }
 }
 
-/// What rank 0 knows of such communicators, or else the network. Collective.
-fn find_known(state: &State) -> Result<Known, Stop> {
-    let (processes, nodes) = (state.size(), state.nodes()?);
-    state.serve([None, None], |service| {
-        if let Some(known) = known::share(service.communicator(), processes, nodes.count())? {
-            return Ok(known);
+impl Trial {
+    /// Whether its candidate ran the call, which had this outcome.
+    pub(super) fn was_run(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Circulant => self.candidate != NATIVE,
+            Outcome::Native(reason) => reason == Reason::Trial,
         }
-        let network = network::measure(service, nodes)?;
-        Ok(Known::new(processes, nodes.count(), network))
-    })
+    }
 }
 
 impl Ground {
-    /// Seconds that a call took, and that it takes to find that out: the same on all processes.
-    /// Collective. The process that was the last to leave the call waits for nobody when times are
-    /// told, so the least time of that is what it takes.
-    fn tell(&self, service: &Service, taken: u64) -> Result<(f64, f64), Error> {
+    /// The times of a call that took this process so many nanoseconds. Collective. The process that
+    /// was the last to leave the call waits for nobody when times are told, so the least time of
+    /// that is what it takes.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub(super) fn tell(&self, service: &Service, taken: u64) -> Result<Times, Error> {
         let start = Moment::now();
         let mut clock = *self.clock.lock();
         let all = service
@@ -401,13 +342,15 @@ impl Ground {
             .gather_words([taken, clock.telling])?;
         clock.telling = start.elapsed();
         let seconds = |nanoseconds: Option<u64>| nanoseconds.unwrap_or(0) as f64 * 1e-9;
-        let longest = seconds(all.iter().map(|[taken, _]| *taken).max());
         let telling = seconds(all.iter().map(|[_, telling]| *telling).min());
         if telling > 0.0 {
             clock.overhead = select::measured_overhead(telling);
         }
         *self.clock.lock() = clock;
-        Ok((longest, clock.overhead))
+        Ok(Times {
+            call: seconds(all.iter().map(|[taken, _]| *taken).max()),
+            overhead: clock.overhead,
+        })
     }
 }
 
@@ -416,18 +359,18 @@ impl Ground {
 fn first_of(
     kind: Kind,
     facts: &Facts,
-    state: &State,
-    ground: &Ground,
+    settings: &Settings,
+    known: &Known,
     lesson: Option<&Lesson>,
 ) -> Learned {
-    let predicted = select::predicted(facts, state.settings(), ground.network);
-    let mut learned = match state.settings().select {
+    let predicted = select::predicted(facts, settings, known.network);
+    let mut learned = match settings.select {
         Select::Tune => Learned::to_tune(&predicted),
         _ => Learned::new(&predicted),
     };
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),
-        None => known::learn(state.size(), ground.nodes, self::lesson(kind, &learned)),
+        None => known::learn(known.processes, known.nodes, self::lesson(kind, &learned)),
     }
     learned
 }

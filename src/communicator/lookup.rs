@@ -28,8 +28,7 @@ static HANGS: AtomicBool = AtomicBool::new(false);
 /// Set when MPI is about to end: from then on every call is native.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The communicators that are being freed, and how many they are, so that calls seldom need the
-/// lock.
+/// The communicators that are being freed; and how many there are, so that most calls need no lock.
 static FREED: Mutex<Vec<Freed>> = Mutex::new(Vec::new());
 static FREEING: AtomicUsize = AtomicUsize::new(0);
 
@@ -126,13 +125,14 @@ pub fn with_state<R>(
 /// Small calls so far on communicators without a state.
 static SMALL: AtomicUsize = AtomicUsize::new(0);
 
-/// One in so many makes a state, which is local then: so a communicator in steady use soon has one,
-/// and its calls are no longer looked at without.
+/// One of this many small calls makes a state all the same, which is local here. So a communicator
+/// in steady use soon has one, and MPI is no longer asked about it.
 const STATE_EVERY: usize = 16;
 
-/// Whether a call of so many bytes in all processes goes to the MPI library because that is little,
-/// on a communicator without a state: a program that makes many communicators for small calls pays for
-/// none. All processes find so, since the settings are the job's. Local.
+/// Whether a call on a communicator without a state goes to the MPI library for being small. No
+/// state is made then: a program that makes many communicators for small calls does not pay for it.
+/// The call has as many bytes in all processes, and the limit is the job's, so all find the same.
+/// Local.
 pub fn is_small(
     operation: Operation,
     communicator: Communicator,
@@ -141,7 +141,7 @@ pub fn is_small(
     let limit = job::native_below(operation);
     // In a program without MPI_COMM_WORLD, where there is no limit, datatypes must not be asked.
     let is_below = limit > 0 && bytes().is_some_and(|bytes| bytes > 0 && (bytes as u64) < limit);
-    // Others have another reason to be native, and reports tell them apart.
+    // Calls on other communicators have another reason to be native, which reports tell apart.
     let has_several = || communicator.size().is_ok_and(|size| size > 1);
     let is_plain = || has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter);
     is_below && is_plain() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0

@@ -6,11 +6,11 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `checks` | which kinds of its calls were checked, and what was found |
+//! | `choosing` | who runs a call: the fastest, or whom the cost model predicts to be; trials |
 //! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
-//! | `learning` | what is measured of its calls, so that the fastest candidate runs them |
+//! | `learning` | what was measured of its calls |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `network` | what messages take between its processes |
 //! | `roll` | whether each process of the job has circulant |
@@ -21,7 +21,7 @@
 
 #![forbid(unsafe_code)]
 
-mod checks;
+mod choosing;
 mod duplicated;
 mod job;
 mod known;

@@ -1,9 +1,9 @@
 //! What messages take between the nodes of a communicator, or inside the only one.
 //!
-//! One process of each node sends, all of these at once, each to the one as far away as the longest
-//! skip of a circulant graph. So a message has the port of its node to itself, and no processor is
-//! shared with others that send: where all processes of a node sent, a short message took up to ten
-//! times as long on processors that are shared, which is not what a pipeline between leaders sees.
+//! One process of each node sends, all at the same time. Each sends to the one as far away as the
+//! longest skip of a circulant graph. So a message has the port of its node to itself, and no two
+//! senders share a processor. When all processes of a node sent, a short message took up to ten
+//! times as long on processors that were shared. A pipeline between leaders does not see that.
 
 use super::Service;
 use crate::mpi::{Error, Moment};
@@ -46,8 +46,8 @@ fn ends(nodes: &Nodes) -> Vec<usize> {
     }
 }
 
-/// Nanoseconds that a message of so many bytes takes from one of the ends, sent so often. The
-/// median counts: a port may let some bytes pass faster after a pause.
+/// Nanoseconds that a message of so many bytes takes from one of the ends: the median of so many
+/// repetitions, since a port may let some bytes pass faster after a pause.
 fn median_of(
     service: &Service,
     ends: &[usize],
@@ -71,7 +71,7 @@ fn median_of(
     Ok(median(times))
 }
 
-/// The median, of the two in the middle the larger; 0 of none.
+/// The median. Of an even number of times, the larger of the two in the middle; of none, 0.
 fn median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)

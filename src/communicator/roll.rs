@@ -1,9 +1,9 @@
 //! The roll of the job: whether each of its processes has this circulant, and rank 0's settings.
 //!
-//! Were it agreed on by messages, a process without circulant would go wrong silently: what it calls
-//! itself would match them. So each makes an entry in the launcher's store before MPI_Init's barrier,
-//! and reads those of all others afterwards. All read the same, and come to the same conclusion
-//! (`select/roll.rs`). Where there is no store, nothing is known of the others.
+//! Messages could not find that out: a process without circulant may make calls of its own that
+//! match them, and go wrong silently. So each process makes an entry in the launcher's store before
+//! MPI_Init's barrier, and reads those of all others afterwards. All read the same, and come to the
+//! same conclusion (`select/roll.rs`). Where there is no store, nothing is known of the others.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

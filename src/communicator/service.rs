@@ -20,8 +20,9 @@ pub struct Service {
     pub private: Private,
     /// How many nodes its processes are on; of an inter-communicator only.
     pub nodes: usize,
-    /// Calls that it has served, this one included. Who went native alone, because of its
-    /// arguments, counts as the others do when the program repeats the call there.
+    /// Calls that it has served, this one included. A process that goes native alone, because of
+    /// its arguments, does not count that call. It does when the program repeats it there, as it
+    /// must: the other processes still wait.
     calls: usize,
     /// Agreed: whether a process may have buffers in the memory of a device.
     devices: bool,
@@ -29,7 +30,7 @@ pub struct Service {
     pub team: Team,
     /// The nodes of the team, once a call was by their leaders.
     machine: Option<Machine>,
-    /// Which skips the algorithms with one block have.
+    /// The rule for the skips of the algorithms with one block.
     rule: Rule,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
@@ -85,12 +86,12 @@ impl Spare {
         self.engines.push(engine);
     }
 
-    /// The same, of one that stored.
+    /// The lists of a call that stored.
     pub fn keep_lists(&mut self, lists: Lists) {
         self.lists.push(lists);
     }
 
-    /// The same, of one that combined or packed.
+    /// The memory of a call that packed elements, or combined them.
     pub fn keep_packed(&mut self, packed: Vec<u8>) {
         self.packed.push(packed);
     }
@@ -176,7 +177,7 @@ impl Service {
         (1 + self.calls % CALLS) * CHUNKS_MAX as usize + chunk
     }
 
-    /// What is to be known to pack and unpack elements.
+    /// How elements are packed and unpacked.
     pub fn packing(&mut self, elements: Array) -> Packing {
         let mut packed = self.spare.packed();
         let packing = Packing::new(elements, self.communicator(), &mut packed);

@@ -8,8 +8,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
-use super::checks::Checks;
-use super::learning::Learning;
+use super::learning::{Choice, Learning};
 use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
@@ -17,8 +16,7 @@ use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
-use crate::report::Outcome;
-use crate::select::{self, Algorithm, BcastOrder, Facts, Operation, Reason, Roll, Settings};
+use crate::select::{self, BcastOrder, Checks, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -40,14 +38,14 @@ pub struct State {
     nodes: OnceCell<Arc<Nodes>>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
-    /// The root of the latest broadcast, or what no root is.
+    /// The root of the latest broadcast, or a number that is no rank.
     latest_root: AtomicUsize,
     /// By operation: what the cost model chose for the latest call, since the next is often alike.
-    choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
-    /// What was measured, where settings have it that way.
-    learning: Option<Learning>,
+    pub(super) choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
+    /// What was measured, if calls may be tried, or a profile may say who runs them.
+    pub(super) learning: Option<Learning>,
     /// What checks have found, where settings ask for them.
-    checks: Option<Checks>,
+    checks: Option<Mutex<Checks>>,
 }
 
 /// The other group of an inter-communicator, all of whose processes are in this MPI_COMM_WORLD.
@@ -55,12 +53,9 @@ pub struct State {
 pub struct Remote {
     /// Its processes.
     pub size: usize,
-    /// Whether this process's group comes first where both are numbered through.
+    /// Whether this process's group comes first when the processes of both are numbered.
     pub leads: bool,
 }
-
-/// An algorithm, or the reason to go native.
-type Choice = Result<Algorithm, Reason>;
 
 enum Slot {
     Untried,
@@ -96,8 +91,10 @@ impl State {
             let limit = select::native_below(Operation::VARIANTS[index], &settings);
             if is_plain { limit } else { 0 }
         });
-        let learning = Learning::new(&settings, remote.is_some() || not_ours.is_some());
+        let is_ours = remote.is_none() && not_ours.is_none();
+        let learning = is_ours.then(|| Learning::new(&settings)).flatten();
         let checks = Checks::new(&settings).filter(|_| remote.is_none());
+        let checks = checks.map(Mutex::new);
         Some(State {
             learning,
             checks,
@@ -119,6 +116,11 @@ impl State {
     /// The program's communicator.
     pub(super) fn communicator(&self) -> Communicator {
         self.communicator
+    }
+
+    /// Whether it is an inter-communicator.
+    pub(super) fn is_inter(&self) -> bool {
+        self.remote.is_some()
     }
 
     /// This process's rank.
@@ -148,7 +150,7 @@ impl State {
 
     /// What checks have found of its calls, if there are checks.
     #[inline]
-    pub fn checks(&self) -> Option<&Checks> {
+    pub fn checks(&self) -> Option<&Mutex<Checks>> {
         self.checks.as_ref()
     }
 
@@ -162,7 +164,8 @@ impl State {
     /// # Errors
     /// That.
     pub fn pass_small(&self, operation: Operation, bytes: usize) -> Result<(), Stop> {
-        let limit = self.native_below[operation as usize];
+        let limit = self.native_below.get(operation as usize);
+        let limit = limit.copied().unwrap_or(0);
         if bytes > 0 && (bytes as u64) < limit {
             return Err(Stop::Native(Reason::Small));
         }
@@ -190,88 +193,17 @@ impl State {
         }
     }
 
-    /// The groups of an inter-communicator, for the operations that are ours there.
+    /// The groups of an inter-communicator, for the operations that circulant has there.
     ///
     /// # Errors
-    /// Native, where none is.
+    /// Native, where all calls are.
     pub fn groups(&self) -> Result<Option<Groups>, Stop> {
         if let Some(reason) = self.not_ours {
             return Err(Stop::Native(reason));
         }
-        if self.remote.is_some() && !self.settings.inter {
-            return Err(Stop::Native(Reason::InterCommunicator));
-        }
         Ok(self
             .remote
             .map(|remote| remote.groups(self.rank, self.size)))
-    }
-
-    /// The algorithm for a call that is to be ours. May be collective, but for calls on an
-    /// inter-communicator, whose facts have the nodes.
-    ///
-    /// # Errors
-    /// Native, if it is not.
-    pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
-        if self.remote.is_none() && self.settings.asks_for_nodes(facts.operation) {
-            facts.nodes = self.nodes()?.count();
-        }
-        if let Some(learning) = &self.learning {
-            if let Some(choice) = learning.choose(self, facts)? {
-                return choice.map_err(Stop::Native);
-            }
-        }
-        let choice = self.choose_by_model(facts);
-        if let Some(learning) = &self.learning {
-            learning.start();
-        }
-        choice
-    }
-
-    /// A call that was chosen begins only now: what came before is not its time.
-    pub fn begin(&self) {
-        if let Some(learning) = &self.learning {
-            learning.begin_anew();
-        }
-    }
-
-    /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
-    /// collective.
-    #[inline]
-    pub fn end(&self, outcome: Outcome) {
-        if let Some(learning) = &self.learning {
-            learning.end(self, outcome);
-        }
-    }
-
-    fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        if self.remote.is_some() {
-            return select::choose(&facts, &self.settings).map_err(Stop::Native);
-        }
-        let index = facts.operation as usize;
-        let latest = self.choices.lock().get(index).copied().flatten();
-        if let Some((_, choice)) = latest.filter(|(latest, _)| *latest == facts) {
-            return choice.map_err(Stop::Native);
-        }
-        let chosen = self.choose_on_nodes(facts);
-        let choice = match chosen {
-            Ok(algorithm) => Ok(algorithm),
-            Err(Stop::Native(reason)) => Err(reason),
-            Err(stop) => return Err(stop),
-        };
-        if let Some(latest) = self.choices.lock().get_mut(index) {
-            *latest = Some((facts, choice));
-        }
-        chosen
-    }
-
-    fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        if self.settings.asks_for_nodes(facts.operation) {
-            return select::choose(&facts, &self.settings).map_err(Stop::Native);
-        }
-        // The nodes are asked for only where they can matter.
-        select::choose_on_any_nodes(&facts, &self.settings).map_err(Stop::Native)?;
-        let nodes = self.nodes()?.count();
-        select::choose(&Facts { nodes, ..facts }, &self.settings).map_err(Stop::Native)
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
@@ -359,7 +291,8 @@ impl State {
     }
 
     fn take_service(&self) -> Result<Box<Service>, Stop> {
-        // A call from a callback of this one finds nothing, on all processes, and is native.
+        // While a call has the service, a call from a callback finds none, on all processes, and is
+        // native.
         let nothing = Slot::Refused(Reason::NoCommunicator);
         let slot = std::mem::replace(&mut *self.service.lock(), nothing);
         match slot {
@@ -385,8 +318,8 @@ impl State {
         }
     }
 
-    /// Collective: all that is agreed on between groups, whatever the calls. Of a broadcast there,
-    /// not all know the size.
+    /// Collective. All that is ever agreed on between groups is agreed on here, since it must not
+    /// depend on a call: not all processes know the size of a broadcast between groups.
     fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
         let groups = self
             .remote
@@ -423,10 +356,11 @@ impl Remote {
     }
 }
 
-/// The other group of an inter-communicator, and whether some of the processes of a communicator
-/// are not of this MPI_COMM_WORLD. Those of a job that this one started or is connected to may be
-/// without circulant, and would not take part in what is agreed on. Either all processes of a
-/// communicator find so or none: they are of one MPI_COMM_WORLD or they are not. Local.
+/// The other group of an inter-communicator; and whether a communicator is foreign: some of its
+/// processes are not of this MPI_COMM_WORLD. Those of a job that this one has started, or is
+/// connected to, may be without circulant. They would not take part in what is agreed on. All
+/// processes of a communicator find the same: they are of one MPI_COMM_WORLD, or they are not.
+/// Local.
 fn surroundings(communicator: Communicator) -> Result<(Option<Remote>, bool), Error> {
     let local = communicator.world_ranks()?;
     if !communicator.is_inter()? {
@@ -464,8 +398,8 @@ fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings>
         // Native here would be a deadlock: the others do not know of it.
         let rank = job::process().rank;
         say(&format!(
-            "circulant: rank {rank} has another version of circulant than rank 0 of a communicator; \
-             install one version on all nodes"
+            "circulant: rank {rank} has another version of circulant than rank 0 of a \
+             communicator; install one version on all nodes"
         ));
         communicator.abort();
     }

@@ -87,16 +87,16 @@ pub struct Engine {
     started: usize,
     /// Rounds whose receive has been finished.
     arrived: usize,
-    /// Rounds that are done but for their send, as are those at once with them.
+    /// Rounds that are done except for their sends. Those that are run at once count together.
     done: usize,
     /// Rounds whose send has been finished.
     finished: usize,
-    /// Whether something was received in the latest rounds that are done.
+    /// Whether something was received in the latest of the rounds that are done.
     received: bool,
 }
 
 impl Engine {
-    /// An engine that keeps rounds in step so.
+    /// An engine with this pacing.
     pub fn new(pacing: Pacing) -> Engine {
         Engine {
             given: pacing,

@@ -604,10 +604,13 @@ mod tests {
 circulant: version {}, report of rank 0 of 5
 circulant: MPI library: Open MPI v4.1.4
 circulant: CIRCULANT_FORCE=1
-circulant: operation             algorithm  reason  calls     bytes   seconds  rounds  blocks  algorithms
-circulant: bcast                 circulant              3  12000000  0.303704     384     375  circulant 2, gray 1
+circulant: operation             algorithm  reason  calls     bytes   seconds  rounds  \
+blocks  algorithms
+circulant: bcast                 circulant              3  12000000  0.303704     384     \
+375  circulant 2, gray 1
 circulant: bcast                 native     small       2        16  0.000002
-circulant: reduce_scatter_block  circulant              1   4000000  0.101235     128     125  circulant 1
+circulant: reduce_scatter_block  circulant              1   4000000  0.101235     128     \
+125  circulant 1
 ",
             env!("CARGO_PKG_VERSION")
         );

@@ -17,10 +17,10 @@
 //! | --- | --- | --- |
 //! | `skips` | skips, one baseblock, all baseblocks | Algorithms 2 and 3, Lemma 3 |
 //! | `process` | receive and send schedule of one process, O(log p) | Algorithms 5 and 6 |
-//! | `descent` | a process's place in its segment, and the entry that follows | Algorithm 6, Lemma 4 |
+//! | `descent` | a process's place in its segment, and the next entry | Algorithm 6, Lemma 4 |
 //! | `search` | the few entries that the segments do not give | Algorithm 4 |
 //! | `table` | the receive schedules of all processes, O(p log p) | Observation 2, Lemma 3 |
-//! | `sequence` | other skips, for rounds of many blocks | another paper's Algorithm 1, Corollary 2 |
+//! | `sequence` | other skips, for many blocks a round | another paper's Algorithm 1, Corollary 2 |
 //! | `probe` | counts of the steps that Theorems 2 and 3 bound | |
 //!
 //! Checks and measurements are in `docs/research/schedules.md`.

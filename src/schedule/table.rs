@@ -1,10 +1,10 @@
 //! The receive schedules of all p processes at once.
 //!
 //! ```text
-//! for k = 0, ..., q-1:                                                     column k, first segment:
+//! for k = 0, ..., q-1:                                                 column k, first segment:
 //!     processes 0 to skip[k]:             k
 //!     processes skip[k] to skip[k+1]:     their baseblocks                             (Lemma 3)
-//! for l = 0, ..., q:                           processes skip[l] to skip[l+1]; for l = q, process 0
+//! for l = 0, ..., q:                       processes skip[l] to skip[l+1]; for l = q, process 0
 //!     for k = 0, ..., l-1:
 //!         processes skip[l] + j, j >= skip[k+1]:   as process j
 //!         j < skip[k]:                             k, except at the segment's edge    (descent.rs)

@@ -8,16 +8,16 @@ use super::{Algorithm, Facts, MESSAGE_MAX, Merging, Reason, Settings, Successive
 /// for, in bytes: larger ones wait for ports, and not for messages. 4 KiB and what goes before
 /// them.
 const RELAYED_VALUE: usize = (4 << 10) + 64;
-/// The most memory for values that go so, in bytes.
+/// The most memory for values that go from owner to owner, in bytes.
 const RELAYED_MEMORY: u64 = 16 << 20;
-/// Of how many steps for each process the two ways are compared.
+/// The two ways are compared if there are so many steps for each process.
 const COMPARED_STEPS: usize = 12;
-/// Callbacks are short where they take one of so many parts of the time.
+/// Callbacks are short if they take at most one of this many parts of the time.
 const CALLBACKS_SHARE: u32 = 4;
 
-/// How the values of `steps` successive broadcasts go that take up `bytes` bytes each, with what
-/// goes before them. Both ways are measured only where each process has many steps; and two
-/// processes send as much either way.
+/// How the values of `steps` successive broadcasts are sent. Each takes up `bytes` bytes, with its
+/// header. Both ways are measured only if each process has many steps, and not for two processes,
+/// which send as much either way.
 ///
 /// # Errors
 /// The reason to run by MPI's broadcasts.
@@ -42,13 +42,14 @@ pub fn successive(
 }
 
 /// Whether, after some steps by trees, some are tried by relay; to be agreed on by all processes.
-/// Where storing takes long, it is better spread over all steps, as trees do. And callbacks that
-/// wait for those of other processes, as a relay's must not, take longer than a message.
+/// They are not, if callbacks took long. Storing is then better spread over all steps, as it is by
+/// trees. Or the callbacks wait for those of other processes, which they must not do in a relay.
 pub fn tries_relay(by_trees: Duration, in_callbacks: Duration) -> bool {
     CALLBACKS_SHARE * in_callbacks <= by_trees
 }
 
-/// The faster of two ways, by which as many steps took so long; to be agreed on by all processes.
+/// The faster of the two ways, by each of which the same number of steps took so long; to be agreed
+/// on by all processes.
 pub fn faster_way(by_trees: Duration, by_relay: Duration) -> Algorithm {
     if by_relay < by_trees {
         Algorithm::Relay
@@ -57,12 +58,13 @@ pub fn faster_way(by_trees: Duration, by_relay: Duration) -> Algorithm {
     }
 }
 
-/// How operands that grow are exchanged. How long they are is not known before: each process knows
-/// of its own only. Algorithm 2 sends the least, and combines the least (three times all elements
-/// at most, Algorithm 0 log2 p times), in as few rounds as any.
+/// How operands that grow are exchanged. Their lengths cannot decide: each process knows only that
+/// of its own. Algorithm 2 sends the least, in as few rounds as any. It also combines the least: at
+/// most three times as many elements as there are, where Algorithm 0 combines log2 p times as many.
 ///
-/// Between nodes long messages go in steps, which keeps neighbours in step. On one node, where
-/// messages cost more than that gains, they are as long as MPI counts.
+/// Between nodes long messages are sent in steps, so that neighbours do not get ahead of each
+/// other. On one node a further message costs more than that gains, so messages are as long as MPI
+/// counts.
 ///
 /// # Errors
 /// The reason to run Algorithm 0, by MPI's allgather.

@@ -7,9 +7,9 @@
 //!   many consecutive blocks as the skips say. A flat circulant graph takes no notice of nodes:
 //!   nearly every message leaves its node, so the processes of a node share its port, and beta
 //!   counts as often as there are processes on it.
-//! - by leaders: as many rounds, ceil(log2) of the nodes and of the processes of a node; and a port
-//!   carries what a process of a flat graph on the nodes would send. What goes within the node meanwhile
-//!   is left out.
+//! - by leaders: the rounds of a flat graph on the nodes, and ceil(log2) of the processes of a node
+//!   besides. A port carries what a process of that graph sends. What goes within the node
+//!   meanwhile is left out.
 //! - native: the start-ups of its pattern, and a factor times the port's time for m bytes. Native
 //!   collectives may be node-aware: they are not charged for what stays within a node. Nor are they
 //!   charged a factor between few nodes, where there is little to gain. Both err on the side of
@@ -49,9 +49,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// One on which a message of so many bytes takes so many nanoseconds, and another so many more.
+    /// The network on which a small and a large message take so long: each is bytes and
+    /// nanoseconds.
     pub fn measured((small, short): (usize, u64), (large, long): (usize, u64)) -> Network {
-        /// Less than this no process needs for a message: seconds, and seconds a byte.
+        /// No message takes less: seconds, and seconds a byte.
         const LEAST: (f64, f64) = (50e-9, 5e-12);
         let more = long.saturating_sub(short) as f64 / (large - small) as f64;
         Network {
@@ -68,7 +69,7 @@ impl Network {
         ]
     }
 
-    /// What was encoded so.
+    /// The network that was [encoded](Network::encode).
     pub fn decode([alpha, beta]: [u64; 2]) -> Network {
         Network {
             alpha: alpha as f64 * 1e-12,
@@ -76,7 +77,7 @@ impl Network {
         }
     }
 
-    /// That of a node, where this is what each of so many processes of it has when all send.
+    /// The network of a node, if this is the share of each of its `processes` when all send.
     pub fn of_node(self, processes: usize) -> Network {
         Network {
             beta: self.beta / processes.max(1) as f64,
@@ -84,7 +85,7 @@ impl Network {
         }
     }
 
-    /// What each of so many processes of a node has of it when all send.
+    /// The share of each of the `processes` of a node when all send.
     pub fn shared_by(self, processes: usize) -> Network {
         Network {
             beta: self.beta * processes.max(1) as f64,
@@ -92,8 +93,9 @@ impl Network {
         }
     }
 
-    /// This one, corrected by a call of this cost that took so many seconds. If it took longer, that
-    /// is due to its bytes: start-ups differ less between networks. If not, all is faster.
+    /// This network, corrected by a call of this cost that took so many seconds. If it took longer
+    /// than predicted, a byte takes longer: start-ups differ less between networks. If it took
+    /// less, both start-ups and bytes do.
     pub fn corrected_by(self, (cost, seconds): (Cost, f64)) -> Network {
         let more = seconds - cost.on(self);
         let times = (seconds / cost.on(self)).min(1.0);
@@ -171,10 +173,10 @@ const fn native_volume(operation: Operation) -> f64 {
     }
 }
 
-/// The volume of a native reduce-scatter whose parts differ: the largest part over the mean, for a
-/// process passes on each part in turn. Half of that, and as much as a tree at most: where MPI
-/// libraries and sizes differ, the fastest counts. (A native allgatherv takes as long in some MPIs;
-/// but MPICH's takes no longer than one of equal parts.)
+/// The volume of a native reduce-scatter whose parts differ. A process passes on each part in turn,
+/// so it is the largest part over the mean. It is charged half of that, and at most as much as a
+/// tree: MPI libraries and sizes differ, and the fastest counts. (A native allgatherv takes as long
+/// in some MPIs; but MPICH's takes no longer than one of equal parts.)
 fn native_irregularity(call: &Facts) -> f64 {
     if call.operation != Operation::ReduceScatter || call.bytes == 0 {
         return 0.0;
@@ -191,8 +193,8 @@ const RING_FROM: u64 = 512 << 10;
 /// Between so many nodes native collectives cost about what the wire does.
 pub(super) const FEW_NODES: usize = 3;
 
-/// The start-ups of a native collective: those of a tree, and for a ring one a node, unless there are
-/// few.
+/// The start-ups of a native collective: those of a tree. A ring has one more for each node, unless
+/// there are few nodes.
 fn native_startups(call: &Facts) -> f64 {
     let is_ring = call.operation == Operation::Allgather && call.bytes >= RING_FROM;
     let around = match is_ring && call.nodes > FEW_NODES {
@@ -263,9 +265,9 @@ fn in_order(call: &Facts) -> (f64, f64) {
     (others, all * others / (others + 1.0))
 }
 
-/// Rounds and bytes between two groups: of an exchange and an allgather; and perhaps another, of
-/// sizes, before. The largest contribution takes the longest in the exchange (Kang et al., Theorem
-/// 3).
+/// Rounds and bytes of an allgather between two groups: an exchange, then an allgather in each
+/// group. An allgather of the sizes may come before. The largest contribution takes the longest in
+/// the exchange (Kang et al., Theorem 3).
 fn across_groups(call: &Facts) -> (f64, f64) {
     let larger_group = call.processes.saturating_sub(call.smaller_group);
     let exchange = larger_group.div_ceil(call.smaller_group) + 1;
@@ -341,8 +343,8 @@ pub fn blocks(call: &Facts, settings: &Settings) -> usize {
 /// eager limit over TCP, and their rounds fall out of step.
 const LARGER: f64 = 60.0;
 
-/// The number of [larger](LARGER) blocks n of a pipeline that runs `call`, if the settings leave that
-/// open.
+/// The number of [larger](LARGER) blocks n of a pipeline that runs `call`, if the settings leave
+/// that open.
 pub fn larger_blocks(call: &Facts, settings: &Settings) -> Option<usize> {
     is_open(call.operation, settings).then(|| bounded(call, pipeline_blocks(call, LARGER)))
 }
@@ -391,7 +393,7 @@ fn shipped_factor(operation: Operation) -> f64 {
     if operation.is_rooted() { F } else { G }
 }
 
-/// Whether the settings say how many blocks calls of `operation` have, which may be one.
+/// Whether the settings say how many blocks calls of `operation` have: one or more.
 pub fn are_blocks_given(operation: Operation, settings: &Settings) -> bool {
     let own = settings.of(operation);
     own.blocks.is_some()
@@ -406,8 +408,9 @@ fn given(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u
     blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
 }
 
-/// The most bytes that a process sends in a reduce-scatter or an allgather with one block: where s'
-/// halves to s, s' - s of the largest parts, or all that there is.
+/// The most bytes that a process sends in a reduce-scatter or an allgather with one block. In the
+/// round in which the skip s' becomes s, the half of it, these are s' - s of the largest parts, or
+/// all that there is.
 fn one_block_volume(call: &Facts) -> f64 {
     let all = call.bytes as f64;
     // An allreduce is cut evenly.

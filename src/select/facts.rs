@@ -28,7 +28,7 @@ pub struct Facts {
     pub nodes: usize,
     /// A broadcast: whether its root is the next owner after the root of the broadcast before.
     pub follows: bool,
-    /// What is not known yet. What stands for it here speaks for circulant: the most bytes,
+    /// What is not known yet. The other fields then say what speaks for circulant: the most bytes,
     /// processes and nodes, and no large part.
     pub unknown: Unknown,
 }
@@ -59,7 +59,7 @@ pub enum Order {
 }
 
 impl Facts {
-    /// A call on `processes` processes of as many nodes, of which nothing else is known.
+    /// A call of which nothing else is known, on `processes` processes, each on its own node.
     pub fn new(operation: Operation, processes: usize) -> Facts {
         Facts {
             operation,
@@ -137,7 +137,8 @@ pub enum Reason {
     SwitchedOff,
     /// A buffer is in the memory of a device.
     DeviceMemory,
-    /// A check of a call of this kind found another result than the MPI library's.
+    /// A check of a call of the same operation and size class found another result than the MPI
+    /// library's.
     Differed,
 }
 

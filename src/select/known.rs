@@ -77,8 +77,8 @@ impl Known {
         }
     }
 
-    /// How far it is from communicators of other dimensions: 0, or less than 1 where what is known
-    /// of the one serves for the other.
+    /// How far it is from communicators of these dimensions: 0, if it is of the same. What is known
+    /// serves for them, if it is less than 1.
     pub fn distance(&self, processes: usize, nodes: usize) -> f64 {
         let apart = |a: usize, b: usize| (a.max(1) as f64 / b.max(1) as f64).log2().abs();
         apart(self.processes, processes) + apart(self.nodes, nodes)
@@ -432,7 +432,8 @@ mod tests {
         assert_eq!(read[0].lessons.len(), 3);
     }
 
-    /// A tenth of the times below become a nanosecond less where seconds are cut instead of rounded.
+    /// If seconds were cut instead of rounded, a tenth of the times below would become a nanosecond
+    /// less.
     #[test]
     fn a_profile_that_is_read_and_written_again_stays_as_it_is() {
         let mut known = known();

@@ -3,7 +3,7 @@
 //!
 //! It is a function of times that are the same on all processes, so that all choose alike. It asks
 //! no clock. The candidates are tried in turn, the MPI library among them, until it is known which
-//! is the fastest. From then on that one runs the calls, and now and then it is looked at again.
+//! is the fastest. From then on that one runs the calls, and the choice is reviewed now and then.
 //!
 //! ```text
 //! each call:  native, until its time is known
@@ -12,14 +12,14 @@
 //! each time:  the first of a candidate opens connections, and does not count
 //!             a candidate that is four times slower is out; so is one all of whose samples, two at
 //!             least and five if it is close, are slower than all of the fastest's
-//! settled:    all that are left have enough samples, the MPI library and the fastest of ours more if
-//!             they are close. The MPI library wins ties
+//! settled:    all that are left have enough samples; the MPI library and the fastest of ours have
+//!             more, if they are close. The MPI library wins ties
 //! ```
 //!
-//! The budget: what trials take more than the MPI library, the taking of times included, is at most
-//! 3 % of what the MPI library would have taken for all calls so far, and half of one of its calls.
-//! What is not known yet is what the cost model says, on the network that was measured. To tune,
-//! there is no budget, and there are more samples.
+//! The budget: trials may take longer than the MPI library would have, by 3 % of its time for all
+//! calls so far, and by half of one of its calls. To take times counts, too. A time that is not
+//! known yet is what the cost model predicts on the network that was measured. To tune, there is no
+//! budget, and there are more samples.
 
 use super::Network;
 use super::facts::phases;
@@ -28,25 +28,26 @@ use super::facts::phases;
 const SAMPLES: usize = 3;
 /// The same, to tune.
 const SAMPLES_TO_TUNE: usize = 5;
-/// The same of the MPI library and of the fastest of ours, where these are close to each other: a
-/// few samples that vary do not tell them apart.
+/// Samples of the MPI library and of the fastest of ours, if their times are close: a few samples
+/// that vary do not tell them apart.
 const SAMPLES_IF_CLOSE: usize = 11;
-/// Times are close that differ by less than this part.
+/// Times are close if they differ by less than this part.
 const CLOSE: f64 = 0.2;
-/// What trials may take more than the MPI library, in parts of what that would have taken.
+/// How much longer trials may take than the MPI library would have, as a part of its time for all
+/// calls so far.
 pub(super) const BUDGET: f64 = 0.03;
-/// The same, in calls of the MPI library, from the first call on.
+/// How much longer they may take besides, in calls of the MPI library: so trials can begin at once.
 pub(super) const ADVANCE: f64 = 0.5;
 /// A candidate that is so many times slower is out after one sample.
 const HOPELESS: f64 = 4.0;
 /// Candidates that are predicted to be so many times slower than the best of ours are not tried.
 const UNPROMISING: f64 = 2.0;
-/// The MPI library runs what it runs as fast, but for this part.
+/// The MPI library runs a call unless it takes longer than ours by more than this part.
 const TIE: f64 = 0.01;
 /// A choice is changed for a gain of more than this part, and of so many standard errors.
 const GAIN: f64 = 0.02;
 const ERRORS: f64 = 2.0;
-/// Calls from a choice to the first look at it.
+/// Calls from a choice to its first review.
 const FIRST_LOOK: u64 = 200;
 
 /// Seconds that it takes to make a private communicator: two operations of q rounds, and what it
@@ -86,7 +87,7 @@ pub enum Turn {
 #[derive(Clone, Debug)]
 pub struct Learned {
     candidates: Vec<Candidate>,
-    /// Whether trials may take what they take.
+    /// Whether trials have no budget.
     tunes: bool,
     /// Calls so far.
     calls: u64,
@@ -111,12 +112,12 @@ struct Candidate {
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     candidate: usize,
-    /// At which call it is looked at again, and how many calls later the time after.
+    /// The call at which it is reviewed, and how many calls later it is reviewed again.
     look: u64,
     interval: u64,
-    /// The candidate that is compared with it, while it is looked at.
+    /// The candidate that it is compared with during a review.
     rival: Option<usize>,
-    /// Looks running that the rival has won.
+    /// Reviews in a row that the rival has won.
     lost: u32,
 }
 
@@ -222,8 +223,8 @@ impl Learned {
         self.choice.map(|choice| choice.candidate)
     }
 
-    /// Who runs the next call. To take its time would take `overhead()` seconds, which is asked for
-    /// only if that matters.
+    /// Who runs the next call. Taking its time would cost `overhead()` seconds, which is asked for
+    /// only where that matters.
     pub fn turn(&mut self, overhead: impl FnOnce() -> f64) -> Turn {
         self.calls += 1;
         if let Some(choice) = &mut self.choice {
@@ -239,7 +240,7 @@ impl Learned {
         }
     }
 
-    /// How many of the next calls [`turn`](Learned::turn) leaves to the choice, whatever is told.
+    /// How many of the next calls [`turn`](Learned::turn) leaves to the choice in any case.
     pub fn settled_calls(&self) -> u64 {
         match self.choice {
             Some(choice) if choice.rival.is_none() => choice.look.saturating_sub(self.calls + 1),
@@ -247,12 +248,12 @@ impl Learned {
         }
     }
 
-    /// So many of them were made without asking.
+    /// So many calls were left to the choice without asking.
     pub fn count(&mut self, calls: u64) {
         self.calls += calls;
     }
 
-    /// The time of a call that was tried, and what it took to take it: seconds, the same on all
+    /// The seconds of a call that was tried, and those that taking its time cost: the same on all
     /// processes.
     pub fn tell(&mut self, candidate: usize, seconds: f64, overhead: f64) {
         let more = match self.is_in_use(candidate) {
@@ -370,8 +371,9 @@ impl Learned {
         native.known().unwrap_or(native.predicted)
     }
 
-    /// The time that a trial of ours is expected to take. What is not known yet is taken to be as
-    /// much slower than predicted as the others of ours were, at their best.
+    /// The time that a trial of ours is expected to take. A candidate without samples is expected
+    /// to be as much slower than predicted as the best of the others of ours: the one that was the
+    /// least slower.
     fn expected(&self, candidate: usize) -> f64 {
         let tried = &self.candidates[candidate];
         if !tried.samples.is_empty() {
@@ -435,7 +437,7 @@ impl Learned {
         let is_lost = other.median() < (1.0 - GAIN) * own.median() - ERRORS * error;
         let lost = if is_lost { choice.lost + 1 } else { 0 };
         let candidate = if lost == 2 { rival } else { choice.candidate };
-        // The next look is soon after one that was lost, and else twice as far away.
+        // After a review that was lost the next one is soon, and else twice as far away.
         let interval = if is_lost {
             FIRST_LOOK
         } else {
@@ -611,11 +613,16 @@ mod tests {
         /// Trials never cost much, also where predictions are wrong: of 50 calls or more, at most a
         /// tenth of what the MPI library takes, and one bad surprise.
         #[test]
-        fn trials_are_within_their_budget(mut machine in machines(0.02, u64::MAX), calls in 50usize..400) {
+        fn trials_are_within_their_budget(
+            mut machine in machines(0.02, u64::MAX),
+            calls in 50usize..400,
+        ) {
             let mut learned = Learned::new(&machine.predicted);
-            let (native, slowest) = (machine.times[NATIVE], machine.times.iter().copied().fold(0.0, f64::max));
+            let native = machine.times[NATIVE];
+            let slowest = machine.times.iter().copied().fold(0.0, f64::max);
             let (total, _) = machine.run(&mut learned, calls);
-            let allowed = (1.0 + BUDGET + 0.05) * native * calls as f64 + ADVANCE * native + slowest;
+            let part = (1.0 + BUDGET + 0.05) * calls as f64;
+            let allowed = (part + ADVANCE) * native + slowest;
             prop_assert!(total <= allowed, "{total} {allowed} {machine:?}");
         }
 
@@ -626,7 +633,8 @@ mod tests {
             machine.run(&mut learned, 20_000);
             let (total, _) = machine.run(&mut learned, 1000);
             let mean = 1.0 + machine.noise / 2.0 + 2.0 / 20.0;
-            prop_assert!(total <= 1.25 * mean * 1000.0 * machine.times[NATIVE].max(machine.best()), "{machine:?}");
+            let choice = machine.times[NATIVE].max(machine.best());
+            prop_assert!(total <= 1.25 * mean * 1000.0 * choice, "{machine:?}");
         }
 
         /// A choice follows a machine that changes for good.

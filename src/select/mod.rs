@@ -3,18 +3,24 @@
 //! [`choose`] is a pure function of values that are identical on every rank: the facts of the call,
 //! the shape of the communicator, and the agreed settings. Two ranks that chose differently would
 //! wait for each other for ever. So nothing local (addresses, clocks, loads) may enter here, and
-//! the arithmetic is limited to IEEE operations that are rounded alike everywhere. No other file
-//! chooses.
+//! the arithmetic is limited to IEEE operations that are rounded alike everywhere.
+//!
+//! No other file decides who runs a call, nor by which algorithm. What cannot be decided from those
+//! values is decided elsewhere: whether a call can be run at all (its arguments, the private
+//! communicator, memory), and into how many pieces an allreduce is cut for which scratch is short
+//! (`call/combination.rs`). A broadcast is cut into as many calls as `CIRCULANT_CHUNKS` says.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `algorithm` | the algorithms by name, each with its parameters |
 //! | `facts` | the operations; what is known of a call; why a call goes native |
+//! | `checks` | which calls are checked, and which are native since a check |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `prospect` | when it is worth measuring a network |
 //! | `added` | the functions that MPI does not have |
+//! | `roll` | what processes tell each other at the start of a job: who has circulant; settings |
 //! | `rules` | the rules of the environment: who runs which calls of an operation |
 //! | `sizes` | the largest sizes, and how a size is written |
 //! | `settings` | what can be set, and what is shipped |
@@ -26,6 +32,7 @@
 
 mod added;
 mod algorithm;
+mod checks;
 mod cost;
 mod environment;
 mod facts;
@@ -41,6 +48,7 @@ mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::{Algorithm, Cut};
+pub use checks::Checks;
 pub use cost::{Cost, Network, blocks};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
@@ -51,6 +59,7 @@ pub use roll::{Roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{
     BcastOrder, CHUNKS_MAX, Merging, OperationSettings, Pacing, Select, Settings, Successive,
+    TRANSFERS_MAX,
 };
 pub use sizes::{BLOCKS_MAX, MESSAGE_MAX};
 pub use variables::{Description, FIRST, First, describe};
@@ -65,8 +74,9 @@ const LEAST_GAIN: f64 = 0.95;
 ///
 /// From the strongest rule to the weakest:
 ///
-/// 1. Native: what no algorithm can run, a communicator of one process, `CIRCULANT_DISABLE`, an
-///    operation's [rule](CallRule) `native`, and an empty message.
+/// 1. Native: an inter-communicator with `CIRCULANT_INTER=0`, what no algorithm can run, a
+///    communicator of one process, `CIRCULANT_DISABLE`, an operation's [rule](CallRule) `native`,
+///    and an empty message.
 /// 2. `CIRCULANT_FORCE` takes what is left.
 /// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`, unless a rule names its size.
 /// 4. An operation's rule `circulant` takes what is left.
@@ -82,9 +92,9 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 
 /// Whether [`choose`] may take a call that is not forced, and whose nodes are not known yet.
 ///
-/// Two numbers of nodes are tried for all: as many as processes, and the fewest on which leaders
-/// gain (`cost::FEW_NODES` and one). The latter is compared with the most that the MPI library is
-/// charged on any number of nodes.
+/// Two numbers of nodes stand for all others: as many as processes, and the fewest on which leaders
+/// gain, `cost::FEW_NODES` + 1. On the latter the MPI library is charged the most that it is on any
+/// number of nodes.
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
@@ -108,7 +118,7 @@ fn choose_beside(facts: &Facts, settings: &Settings, native: Cost) -> Result<Alg
     choose_by(None, facts, settings, native)
 }
 
-/// The same, where this is the rule that holds.
+/// The same, by the rule that holds, if there is one.
 fn choose_by(
     rule: Option<&CallRule>,
     facts: &Facts,
@@ -153,7 +163,9 @@ fn must_be_ours(
     let mode = rule.map_or(Mode::Auto, |rule| rule.mode);
     let is_small = facts.bytes < settings.min_bytes && !is_gray(facts, settings);
     let is_named = mode == Mode::Circulant && rule.is_some_and(CallRule::names_bytes);
+    let is_unwanted = facts.smaller_group > 0 && !settings.inter;
     let refusals = [
+        (is_unwanted, Reason::InterCommunicator),
         (!exist(facts), Reason::NotCommutative),
         (facts.processes <= 1, Reason::OneProcess),
         (settings.disable, Reason::Disabled),
@@ -186,7 +198,8 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
     of(facts, &is_by_leaders).or_else(|| of(&apart, &|_| true))
 }
 
-/// The rules that hold for a call, or may hold, by algorithms that can run it.
+/// The rules that hold for a call, or may hold while something is unknown. One that names an
+/// algorithm is left out if that cannot run the call.
 fn rules<'a>(facts: &Facts, settings: &'a Settings) -> impl Iterator<Item = &'a CallRule> {
     let facts = *facts;
     let can_run = move |rule: &&CallRule| {
@@ -219,7 +232,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// That of a call that [`choose`] would leave to the cost model.
+    /// The kind of a call that [`choose`] would leave to the cost model. Others have none.
     pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
         let is_open = !settings.disable
             && !settings.force
@@ -269,7 +282,7 @@ impl Kind {
         [least, least.saturating_mul(2) - 1]
     }
 
-    /// It as a word, for other processes.
+    /// The kind as a word, for other processes.
     pub fn encode(self) -> u64 {
         self.operation as u64
             | u64::from(self.size) << 8
@@ -277,7 +290,7 @@ impl Kind {
             | (self.order as u64) << 24
     }
 
-    /// What was encoded so.
+    /// The kind that was [encoded](Kind::encode).
     pub fn decode(word: u64) -> Option<Kind> {
         let field = |shift: u32| (word >> shift) as u8;
         let operation = Operation::VARIANTS.get(usize::from(field(0)))?;
@@ -292,19 +305,19 @@ impl Kind {
 
 /// What the cost model predicts for calls of the kind of `facts` on a network that was measured:
 /// seconds of each candidate, the MPI library's first.
-pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 1 + SLOTS] {
+pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; PLACES] {
     let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
         Some(algorithm) => cost::circulant(facts, algorithm).on(network),
         None => f64::INFINITY,
     });
     let native = cost::native(facts).on(network.shared_by(facts.processes_per_node()));
-    let mut all = [native; 1 + SLOTS];
+    let mut all = [native; PLACES];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all
 }
 
-/// The algorithm of a candidate of the calls of a kind; of those of which there is none for a call
-/// of these facts, the first.
+/// The algorithm by which a candidate runs a call of these facts: none, if that is the MPI library.
+/// If the call has no such candidate, the first that it has.
 pub fn candidate(
     facts: &Facts,
     settings: &Settings,
@@ -317,15 +330,17 @@ pub fn candidate(
     own.or_else(|| slots.into_iter().flatten().next())
 }
 
-/// Problems of fewer bytes are native, whatever else is known of a call of `operation`.
+/// A call of `operation` with fewer bytes is native for being small, whatever else is known of it.
+/// 0, if a small call may be ours, or may be native for another reason.
 pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
-    let may_be_ours = settings.force
-        || operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray
-        || settings.disable
-        || settings
-            .rules_of(operation)
-            .any(|rule| rule.mode == Mode::Native || rule.names_bytes());
-    if may_be_ours { 0 } else { settings.min_bytes }
+    let is_gray = operation == Operation::Bcast && settings.bcast_order == BcastOrder::Gray;
+    let mut rules = settings.rules_of(operation);
+    let is_ruled = rules.any(|rule| rule.mode == Mode::Native || rule.names_bytes());
+    if settings.force || settings.disable || is_gray || is_ruled {
+        0
+    } else {
+        settings.min_bytes
+    }
 }
 
 /// An algorithm that can run a call.
@@ -374,7 +389,7 @@ fn candidates(
     })
 }
 
-/// What the numbers of blocks of candidates are for.
+/// How many blocks the candidates have.
 #[derive(Clone, Copy, Debug)]
 enum Sizing {
     /// What the settings say, or the shipped factors.
@@ -501,9 +516,9 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
     others.unwrap_or([given; 3])
 }
 
-/// Whether blocks that are equal in each group, the longest of `longest` bytes, go to the other
-/// group by blocks, in steps of `segment` bytes: that takes the fewest messages. Evenly, where it
-/// is the bytes that count.
+/// Whether what a group sends to the other is divided by blocks, which are equal in each group, or
+/// else evenly. By blocks takes the fewest messages, which counts if the longest fits into a step of
+/// `segment` bytes. If it is longer, the bytes count.
 pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
     longest <= segment
 }
@@ -805,6 +820,26 @@ mod tests {
             ..force(Mode::Circulant)
         };
         assert_eq!(choose(&call(1, 2, 1), &disabled), Err(Reason::Disabled));
+    }
+
+    #[test]
+    fn calls_between_groups_are_native_where_they_are_not_wanted() {
+        let between = Facts {
+            smaller_group: 1,
+            ..call(64 * MIB, 16, 16)
+        };
+        let choice = |inter, disable| {
+            let settings = Settings {
+                inter,
+                disable,
+                force: true,
+                ..Settings::default()
+            };
+            choose(&between, &settings).err()
+        };
+        assert_eq!(choice(true, false), None);
+        assert_eq!(choice(false, false), Some(Reason::InterCommunicator));
+        assert_eq!(choice(false, true), Some(Reason::InterCommunicator));
     }
 
     #[test]

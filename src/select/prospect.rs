@@ -44,8 +44,8 @@ pub enum Step {
 /// What is known of the calls on a communicator whose network is not known.
 #[derive(Clone, Debug, Default)]
 pub struct Prospect {
-    /// Predicted cost of the calls so far by the MPI library, and the least that it may be: on one
-    /// node.
+    /// The predicted cost of the calls so far by the MPI library; and the least that it may have
+    /// been: the cost on one node.
     spent: Cost,
     least: Cost,
     /// Calls that were made, and the latest of them.
@@ -53,7 +53,7 @@ pub struct Prospect {
     latest: Option<Facts>,
     /// This call took so many seconds.
     experience: Option<(Facts, f64)>,
-    /// Seconds of the least cost from which on another survey is made.
+    /// The next survey is made when the least cost has come to so many seconds.
     next_survey: f64,
 }
 
@@ -90,8 +90,8 @@ impl Prospect {
         self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
     }
 
-    /// Whether there is a time to tell, or a measurement is worth it whatever the nodes are; and
-    /// telling it costs little: one operation of q rounds.
+    /// Whether a survey, one operation of q rounds, costs little beside the calls so far. There
+    /// must be a time to tell, unless a measurement is worth it whatever the nodes are.
     fn is_survey_affordable(&self, facts: &Facts) -> bool {
         let (network, rounds) = (Network::SHIPPED, f64::from(phases(facts.processes)));
         let least_so_far = self.least.on(network);

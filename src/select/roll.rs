@@ -76,15 +76,15 @@ impl Roll {
                 *first,
                 format!(
                     "circulant: rank {absent} runs without circulant (perhaps others, too), so all \
-                     calls of the job go to the MPI library; preload libcirculant.so on every rank, \
-                     from a path that every node has"
+                     calls of the job go to the MPI library; preload libcirculant.so on every \
+                     rank, from a path that every node has"
                 ),
             )),
             Roll::Mixed { ranks, builds } => Some((
                 ranks[0],
                 format!(
-                    "circulant: rank {} has circulant {}, and rank {} has {}, so all calls of the job \
-                     go to the MPI library; install one version on all nodes",
+                    "circulant: rank {} has circulant {}, and rank {} has {}, so all calls of the \
+                     job go to the MPI library; install one version on all nodes",
                     ranks[0], builds[0], ranks[1], builds[1]
                 ),
             )),

@@ -152,7 +152,7 @@ impl CallRule {
             .map(|value| Some(value).filter(|_| value != 0))
     }
 
-    /// It as words, for other processes.
+    /// The rule as words, for other processes.
     pub fn encode(&self) -> [u64; RULE_WORDS] {
         let algorithm = self.algorithm.map_or(0, |index| 1 + index as u64);
         let who = self.operation as u64 | (self.mode as u64) << 8 | algorithm << 16;

@@ -62,7 +62,8 @@ pub struct Settings {
     pub inter: bool,
     /// Whether buffers are checked for device memory.
     pub gpu: bool,
-    /// How many calls of a kind are repeated natively and compared; 1 stands for all.
+    /// How many calls of each operation and size class are repeated natively and compared; 1 stands
+    /// for all.
     pub check: u64,
     /// Whether calls are, too, whose operator is the program's.
     pub check_operators: bool,
@@ -185,6 +186,9 @@ pub enum BcastOrder {
 
 /// The most calls that a broadcast is cut into.
 pub const CHUNKS_MAX: u64 = 16;
+
+/// The most sends of a call, and the most receives, that are outstanding at a time.
+pub const TRANSFERS_MAX: usize = 64;
 
 /// F as shipped.
 pub const F: f64 = 18.0;

@@ -8,7 +8,9 @@
 use strum::{VariantArray, VariantNames};
 
 use super::facts::Operation;
-use super::settings::{BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive};
+use super::settings::{
+    BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive, TRANSFERS_MAX,
+};
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
 use crate::nodes::Placement;
@@ -52,8 +54,7 @@ const BLOCK_SIZE: Accepts = Accepts::Size(1..=MESSAGE_MAX);
 /// The engine keeps a few words for each block, so blocks must not be too small.
 const SEGMENT: Accepts = Accepts::Size(256..=MESSAGE_MAX);
 const FACTOR: Accepts = Accepts::Decimal(0.001..=1_000_000.0);
-/// Transfers outstanding at a time.
-const OUTSTANDING: Accepts = Accepts::Number(1..=64);
+const OUTSTANDING: Accepts = Accepts::Number(1..=TRANSFERS_MAX as u64);
 
 /// The section of the variables that each operation has of its own.
 const OF_OPERATIONS: &str = "settings of each operation";
@@ -300,16 +301,17 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_CHECK",
                 Accepts::Number(0..=1 << 20),
-                "1: each call that circulant runs is repeated by the MPI library, and the results are \
-                 compared; a larger number: as many calls of each kind; 0: none",
+                "calls that circulant runs are repeated by the MPI library, and the results are \
+                compared; 0: no calls; 1: all calls; 2 or more: the first so many calls of each \
+                operation and size, within a factor of 2",
                 |s| s.check,
                 |s, word| s.check = word,
             ),
             Variable::agreed(
                 "CIRCULANT_CHECK_OPERATORS",
                 SWITCH,
-                "1: CIRCULANT_CHECK holds for reductions with the program's operators, too; they run \
-                 twice then, and results are compared bit for bit",
+                "1: CIRCULANT_CHECK holds for reductions with the program's operators, too; they \
+                run twice then, and results are compared bit for bit",
                 |s| s.check_operators.into(),
                 |s, word| s.check_operators = word != 0,
             ),
@@ -329,8 +331,8 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 "CIRCULANT_PLACEMENT",
                 Accepts::OneOf(Placement::VARIANTS),
                 "how ranks are placed on nodes of CIRCULANT_NODE_SIZE; blocked: consecutive ones \
-                 on one node; cyclic: on one node after the other; shuffled: in no order, on nodes \
-                 of different sizes",
+                on one node; cyclic: on one node after the other; shuffled: in no order, on nodes \
+                of different sizes",
                 |s| s.placement as u64,
                 |s, word| s.placement = Placement::from_repr(word).unwrap_or_default(),
             ),

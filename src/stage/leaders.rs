@@ -1,9 +1,9 @@
 //! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`].
 //!
 //! An allgather first gathers the messages of each node at its leader, in k - 1 rounds for a node
-//! of k processes. A reduce-scatter does the reverse: in the end it scatters them from there. The
-//! leader is the process with the longest message, so that the longest message need not be sent to
-//! a leader first.
+//! of k processes. A reduce-scatter ends with the reverse: it scatters them from the leader. The
+//! leader of a node is the process with the longest message, so that this message need not be sent
+//! to a leader first.
 
 use std::ops::Range;
 use std::sync::Arc;

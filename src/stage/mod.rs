@@ -3,7 +3,6 @@
 //! A plan moves and combines numbered messages. A [`View`] says where these are: each message is a
 //! stretch of the input, and a stretch of the result. The stages of a call run one after the other,
 //! and each finds its input where the one before has left it.
-//!
 
 #![forbid(unsafe_code)]
 
@@ -167,7 +166,7 @@ impl Stages {
         &self.stages[..self.used]
     }
 
-    /// The rounds of all stages; those at once count as one.
+    /// The rounds of all stages. Rounds that are run at once count as one.
     pub fn rounds(&self) -> usize {
         let shapes = self.as_slice().iter().map(|stage| stage.plan.shape());
         shapes.map(|shape| shape.rounds / shape.at_once).sum()
@@ -225,8 +224,8 @@ impl Stages {
         self.lay_out(team, root, length);
     }
 
-    /// Puts the messages of the last stage in the order of a gather. Those that are never here are
-    /// where the first one is.
+    /// Puts the messages of the last stage in the order of a gather. Messages that never come to
+    /// this process are given the place of the first one.
     fn lay_out(&mut self, team: &Team, root: usize, length: usize) {
         let messages = &mut self.stages[self.used - 1].view.messages;
         messages.resize(team.size(), Span::at(0..length));

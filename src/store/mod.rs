@@ -1,7 +1,7 @@
 //! The launcher's store: what processes tell each other before any of them may send a message.
 //!
-//! A process puts keys and values into it before it comes to MPI_Init's barrier, and all can be read
-//! after that. So a process that has come out of MPI_Init, and finds no entry of another, knows that
+//! A process puts keys and values into it before MPI_Init's barrier, and reads those of the others
+//! after it. So a process that has come out of MPI_Init, and finds no entry of another, knows that
 //! the other never made one. MPI libraries exchange addresses in this way.
 //!
 //! | file | store | of |
@@ -41,7 +41,8 @@ fn parts(rank: usize, entry: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The entry of `rank`, where `get` reads keys; none, if there is none or a part of it cannot be read.
+/// The entry of `rank`, where `get` reads keys. None, if there is none, or if a part of it cannot
+/// be read.
 fn joined(rank: usize, mut get: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let first = get(&key(rank, 0))?;
     let (count, text) = first.split_once(':')?;

@@ -2,7 +2,7 @@
 //! that the launcher has opened for this process, each answered by a line.
 //!
 //! MPI libraries have their own functions for that, and hide them. So circulant speaks on the same
-//! connection, but only while no function of MPI but MPI_Init runs: right before and right after it.
+//! connection, but only where no function of MPI runs: right before and right after MPI_Init.
 
 use std::env;
 use std::fs::File;
@@ -78,8 +78,8 @@ impl Pmi {
 
     /// Sends a line, and waits for the answer.
     fn ask(&self, line: &str) -> io::Result<String> {
-        // SAFETY: the launcher opened this connection for the process, and it stays open: the `File`
-        // is not dropped.
+        // SAFETY: the launcher opened this connection for the process. It stays open, because the
+        // `File` is not dropped.
         let mut connection = ManuallyDrop::new(unsafe { File::from_raw_fd(self.connection) });
         connection.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = vec![0; LINE];

@@ -21,8 +21,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// As process `place` of a team sees it, whose processes are on these nodes, and have ranks
-    /// `ranks`.
+    /// The nodes of a team, as its process `place` sees them. `nodes` says which node each of its
+    /// processes is on, and `ranks` which rank it is.
     pub fn new(nodes: Arc<Nodes>, ranks: &[usize], place: usize, rule: Rule) -> Machine {
         let node = nodes.node(place);
         let team = |processes: &[usize], place| {

@@ -33,6 +33,8 @@ pub use elements::{Aside, Elements};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use point_to_point::{Lengths, Memory, Mismatch, PointToPoint, wait_for_one};
 
+use crate::select::TRANSFERS_MAX;
+
 /// One of the memories of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -78,7 +80,7 @@ pub const BLOCKING_MAX: usize = 4 << 10;
 
 /// The slots for sends, and as many for receives, that a transport has to offer: an engine may use
 /// those below this number, and has to keep its window and its sends to it.
-pub const SLOTS: usize = 64;
+pub const SLOTS: usize = TRANSFERS_MAX;
 
 /// When a send is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

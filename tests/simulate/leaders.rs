@@ -180,6 +180,13 @@ impl Solved {
         }
     }
 
+    /// So many units cross each port, by node.
+    fn expect_crossing(&self, of: impl Fn(&Port) -> usize, expected: impl Fn(usize) -> usize) {
+        for (node, port) in self.ports.iter().enumerate() {
+            assert_eq!(of(port), expected(node), "node {node}: {}", self.name);
+        }
+    }
+
     /// The units of the messages of a node.
     fn of_node(&self, node: usize, lengths: &[usize]) -> usize {
         let ranks = self.nodes.ranks(node).iter();
@@ -198,6 +205,20 @@ impl Solved {
 
 const LENGTH: usize = 24;
 
+/// A collective with a root where each node is one process, and the same of all processes.
+fn rooted(
+    nodes: &Nodes,
+    root: usize,
+    blocks: usize,
+    of: impl Fn(usize) -> Collective,
+) -> [Problem; 2] {
+    let with_root = |root, processes| problem(of(root), vec![LENGTH], blocks, processes);
+    [
+        with_root(nodes.node(root), nodes.count()),
+        with_root(root, nodes.processes()),
+    ]
+}
+
 /// One unit comes into a node once, and to a process once, in as many rounds as on a flat graph of
 /// the nodes and ceil(log2) of a node.
 #[test]
@@ -205,19 +226,7 @@ fn a_broadcast_enters_each_node_once() {
     for nodes in every_nodes() {
         let p = nodes.processes();
         for (n, root) in [(1, 0), (2, p - 1), (7, p / 2)] {
-            let flat = problem(
-                Collective::Broadcast {
-                    root: nodes.node(root),
-                },
-                vec![LENGTH],
-                n,
-                nodes.count(),
-            );
-            let whole = Problem {
-                collective: Collective::Broadcast { root },
-                processes: p,
-                ..flat.clone()
-            };
+            let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Broadcast { root });
             let solved = by_leaders(&whole, &nodes, |stages, on| {
                 stages.broadcast_by_leaders(on, root, n, 0..LENGTH);
             });
@@ -228,10 +237,8 @@ fn a_broadcast_enters_each_node_once() {
             solved.expect_ports(&flat);
             let units = |is_root| if is_root { 0 } else { LENGTH };
             solved.expect_units(|count| count.received, |rank| units(rank == root));
-            for (node, port) in solved.ports.iter().enumerate() {
-                let entered = units(node == nodes.node(root));
-                assert_eq!(port.entered.units, entered, "{}", solved.name);
-            }
+            let entered = |node| units(node == nodes.node(root));
+            solved.expect_crossing(|port| port.entered.units, entered);
             assert!(solved.counts.iter().all(|count| count.copied == 0));
         }
     }
@@ -242,20 +249,8 @@ fn a_reduction_leaves_each_node_once() {
     for nodes in every_nodes() {
         let p = nodes.processes();
         for (n, root, in_place) in [(1, p - 1, true), (2, p / 2, false), (7, 0, true)] {
-            let flat = problem(
-                Collective::Reduction {
-                    root: nodes.node(root),
-                },
-                vec![LENGTH],
-                n,
-                nodes.count(),
-            );
-            let whole = Problem {
-                collective: Collective::Reduction { root },
-                processes: p,
-                in_place,
-                ..flat.clone()
-            };
+            let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Reduction { root });
+            let whole = Problem { in_place, ..whole };
             let solved = by_leaders(&whole, &nodes, |stages, on| {
                 stages.reduction_by_leaders(on, root, n, 0..LENGTH, in_place);
             });
@@ -264,10 +259,8 @@ fn a_reduction_leaves_each_node_once() {
             solved.expect_ports(&flat);
             let units = |is_root| if is_root { 0 } else { LENGTH };
             solved.expect_units(|count| count.sent, |rank| units(rank == root));
-            for (node, port) in solved.ports.iter().enumerate() {
-                let left = units(node == nodes.node(root));
-                assert_eq!(port.left.units, left, "{}", solved.name);
-            }
+            let left = |node| units(node == nodes.node(root));
+            solved.expect_crossing(|port| port.left.units, left);
             assert_eq!(solved.reduced(), (p - 1) * LENGTH, "{}", solved.name);
         }
     }
@@ -338,10 +331,8 @@ fn an_allgather_enters_each_node_once() {
                 }
                 let received = |rank: usize| total - usize::from(leads[rank]) * lengths[rank];
                 solved.expect_units(|count| count.received, received);
-                for (node, port) in solved.ports.iter().enumerate() {
-                    let others = total - solved.of_node(node, &lengths);
-                    assert_eq!(port.entered.units, others, "{cut:?} {}", solved.name);
-                }
+                let others = |node| total - solved.of_node(node, &lengths);
+                solved.expect_crossing(|port| port.entered.units, others);
             }
         }
     }
@@ -375,10 +366,8 @@ fn a_reduce_scatter_leaves_each_node_once() {
                 }
                 let sent = |rank: usize| total - usize::from(leads[rank]) * lengths[rank];
                 solved.expect_units(|count| count.sent, sent);
-                for (node, port) in solved.ports.iter().enumerate() {
-                    let others = total - solved.of_node(node, &lengths);
-                    assert_eq!(port.left.units, others, "{cut:?} {}", solved.name);
-                }
+                let others = |node| total - solved.of_node(node, &lengths);
+                solved.expect_crossing(|port| port.left.units, others);
                 assert_eq!(solved.reduced(), (p - 1) * total, "{}", solved.name);
             }
         }

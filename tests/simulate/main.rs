@@ -16,7 +16,8 @@
 //! | `merge` | growing operands: results, rounds, elements and memory, against the paper's bounds |
 //! | `port_model` | owners, trees and relays of successive broadcasts: time, conflicts, errors |
 //!
-//! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 66 are a choice.
+//! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 66 are a
+//! choice.
 
 use std::env;
 

@@ -129,8 +129,9 @@ pub fn run(time: Duration) -> io::Result<()> {
 fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     writeln!(
         out,
-        "The paper's Table 4: receive and send schedules. Paper old and new: the O(log^3 p) and the O(log p)
-algorithm as printed there, on an Intel Xeon E3-1225 at 3.3 GHz. Measured now, in processor time:
+        "The paper's Table 4: receive and send schedules. Paper old and new: the O(log^3 p) and
+the O(log p) algorithm as printed there, on an Intel Xeon E3-1225 at 3.3 GHz. Measured now, in
+processor time:
 C: the new algorithm, transcribed; {}
 ours: circulant {}
 Seconds: all processes of all p, for C and ours extrapolated from the p that were timed.
@@ -150,11 +151,11 @@ Microseconds: a process, averaged over the p.
         out,
         "
 What was timed: p from the first on, each further by the step, round and round in the range; of a p
-up to {} all processes, of a larger one {STRETCHES} stretches of {STRETCH} consecutive ones. All their
-entries were compared, and are the same in C and ours. C and ours took {TURNS} turns each, one after the
-other, of which the median is taken. Seconds: such a turn of all processes timed. Ours / C: of single
-p, without the twentieth at either end. Receive: receive schedules alone; table: those of all p
-processes at once; microseconds for a process.
+up to {} all processes, of a larger one {STRETCHES} stretches of {STRETCH} consecutive ones. All
+their entries were compared, and are the same in C and ours. C and ours took {TURNS} turns each, one
+after the other, of which the median is taken. Seconds: such a turn of all processes timed. Ours / C:
+of single p, without the twentieth at either end. Receive: receive schedules alone; table: those of
+all p processes at once; microseconds for a process.
 ",
         STRETCHES * STRETCH,
     )?;

@@ -92,9 +92,9 @@ fn report(
     } = summary;
     writeln!(
         out,
-        "p = {from} to {to}: {sizes} numbers of processes, {processes} schedules, {entries} entries: \
-         conditions 1 to 4 hold, the table agrees, at most {} violations, {} contested entries and \
-         {} searches in a schedule; {:.1} s on {threads} threads",
+        "p = {from} to {to}: {sizes} numbers of processes, {processes} schedules, {entries} \
+         entries: conditions 1 to 4 hold, the table agrees, at most {} violations, {} contested \
+         entries and {} searches in a schedule; {:.1} s on {threads} threads",
         most.violations,
         most.contested,
         most.searches,

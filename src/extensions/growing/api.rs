@@ -84,19 +84,16 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     pass_on!(circulant_allgather_merge(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, compare, context, comm
     ));
-    // SAFETY: buffer arguments of a collective call, by this function's contract.
-    let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
-    let combination = |datatype: &Datatype| match compare {
+    // SAFETY: arguments of a collective call, by this function's contract.
+    let arguments = unsafe {
+        let buffers = ((sendbuf, sendcount), (recvbuf, capacity));
+        Arguments::new(buffers, recvcount, datatype, comm)
+    };
+    arguments.run(Operation::AllgatherMerge, |datatype| match compare {
         // SAFETY: by this function's contract.
         Some(compare) => Ok(unsafe { Combination::by_comparison(compare, context) }),
         None => Combination::of_numbers(datatype).ok_or(native().constants.err_type),
-    };
-    // SAFETY: null, or the address of an integer, by this function's contract.
-    let recvcount = unsafe { recvcount.as_mut() };
-    // SAFETY: an argument of this call.
-    let communicator = unsafe { intra(comm) };
-    let operation = Operation::AllgatherMerge;
-    run(operation, communicator, &arguments, recvcount, combination)
+    })
 }
 
 /// Combines the operands of all processes, which may have any lengths, on all processes:
@@ -131,46 +128,71 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     pass_on!(circulant_allreduce_v(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, combine, context, comm
     ));
-    // SAFETY: buffer arguments of a collective call, by this function's contract.
-    let arguments = unsafe { Arguments::new((sendbuf, sendcount), (recvbuf, capacity), datatype) };
-    let combination = |_: &Datatype| match combine {
+    // SAFETY: arguments of a collective call, by this function's contract.
+    let arguments = unsafe {
+        let buffers = ((sendbuf, sendcount), (recvbuf, capacity));
+        Arguments::new(buffers, recvcount, datatype, comm)
+    };
+    arguments.run(Operation::AllreduceV, |_| match combine {
         // SAFETY: by this function's contract.
         Some(combine) => Ok(unsafe { Combination::by_function(combine, context) }),
         None => Err(native().constants.err_op),
-    };
-    // SAFETY: null, or the address of an integer, by this function's contract.
-    let recvcount = unsafe { recvcount.as_mut() };
-    // SAFETY: an argument of this call.
-    let communicator = unsafe { intra(comm) };
-    let operation = Operation::AllreduceV;
-    run(operation, communicator, &arguments, recvcount, combination)
+    })
 }
 
 /// The arguments as the program passed them.
-struct Arguments {
+struct Arguments<'a> {
     /// sendbuf, sendcount, datatype
     send: Passed,
     /// recvbuf, capacity, datatype
     receive: Passed,
+    /// None if it is null.
+    recvcount: Option<&'a mut c_int>,
+    /// The communicator, or the code of the error that was raised.
+    communicator: Result<Communicator, c_int>,
 }
 
-impl Arguments {
+impl Arguments<'_> {
     /// # Safety
-    /// The addresses are buffer arguments of a collective call, with these numbers of elements of this
-    /// datatype.
+    /// The addresses are buffer arguments of a collective call, with these numbers of elements of
+    /// this datatype. `recvcount` is null, or the address of an integer that nobody else uses
+    /// during the call. `comm` is an argument of the call.
     unsafe fn new(
-        (sendbuf, send_count): (*const c_void, c_int),
-        (recvbuf, capacity): (*mut c_void, c_int),
+        ((sendbuf, count), (recvbuf, capacity)): ((*const c_void, c_int), (*mut c_void, c_int)),
+        recvcount: *mut c_int,
         datatype: DatatypeWord,
-    ) -> Arguments {
-        // SAFETY: by this function's contract, the program passed an MPI_Datatype.
-        let datatype = unsafe { typed(datatype) };
+        comm: CommWord,
+    ) -> Self {
         let (send, receive) = (Buffer::new(sendbuf), Buffer::new(recvbuf));
-        Arguments {
-            // SAFETY: by this function's contract.
-            send: unsafe { Passed::new(send, send_count.into(), datatype) },
-            // SAFETY: as above.
-            receive: unsafe { Passed::new(receive, capacity.into(), datatype) },
+        // SAFETY: by this function's contract.
+        unsafe {
+            let datatype = typed(datatype);
+            Arguments {
+                send: Passed::new(send, count.into(), datatype),
+                receive: Passed::new(receive, capacity.into(), datatype),
+                recvcount: recvcount.as_mut(),
+                communicator: intra(comm),
+            }
+        }
+    }
+
+    /// Runs the call. Returns what the exported function returns.
+    fn run(
+        self,
+        operation: Operation,
+        combination: impl FnOnce(&Datatype) -> Result<Combination, Integer>,
+    ) -> c_int {
+        let communicator = match self.communicator {
+            Ok(communicator) => communicator,
+            Err(code) => return code,
+        };
+        let call = self.checked(combination);
+        let Some(recvcount) = self.recvcount else {
+            return communicator.raise(Error(native().constants.err_arg.0));
+        };
+        match call {
+            Ok(call) => serve(operation, communicator, &call, recvcount),
+            Err(class) => communicator.raise(Error(class.0)),
         }
     }
 
@@ -211,27 +233,6 @@ impl Arguments {
             output,
             combination,
         })
-    }
-}
-
-/// Runs one call. Returns what the exported function returns.
-fn run(
-    operation: Operation,
-    communicator: Result<Communicator, c_int>,
-    arguments: &Arguments,
-    recvcount: Option<&mut c_int>,
-    combination: impl FnOnce(&Datatype) -> Result<Combination, Integer>,
-) -> c_int {
-    let communicator = match communicator {
-        Ok(communicator) => communicator,
-        Err(code) => return code,
-    };
-    let (Some(recvcount), call) = (recvcount, arguments.checked(combination)) else {
-        return communicator.raise(Error(native().constants.err_arg.0));
-    };
-    match call {
-        Ok(call) => serve(operation, communicator, &call, recvcount),
-        Err(class) => communicator.raise(Error(class.0)),
     }
 }
 

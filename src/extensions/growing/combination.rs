@@ -2,9 +2,53 @@
 //! comparison function, or by a function of the program.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 use super::merge::{self, Number};
-use crate::mpi::{Array, Datatype, NumberKind, int, native};
+use crate::mpi::{Array, Datatype, NumberKind, Region, int, native};
+
+/// Elements whose gaps may be read and written, as they may themselves: either the gaps are in the
+/// same memory, as in a store, or there are none.
+#[derive(Clone, Copy)]
+pub struct Whole(Array);
+
+impl Whole {
+    /// As many elements, with their gaps and margins, as fit into `region`.
+    ///
+    /// # Panics
+    /// If fewer than `count` fit.
+    pub fn inside(region: Region, count: usize, datatype: Datatype) -> Whole {
+        Whole(Array::inside(region, count, datatype))
+    }
+
+    /// Elements anywhere. None if they have gaps.
+    pub fn dense(elements: Array) -> Option<Whole> {
+        elements.datatype().is_dense().then_some(Whole(elements))
+    }
+
+    /// The elements.
+    pub fn elements(&self) -> Array {
+        self.0
+    }
+
+    /// A part of them.
+    ///
+    /// # Panics
+    /// If `range` is not inside it.
+    pub fn part(&self, range: Range<usize>) -> Whole {
+        Whole(self.0.part(range))
+    }
+
+    fn address(&self) -> *mut c_void {
+        self.0.first().as_ptr()
+    }
+
+    /// Copies the memory of the elements of `from`, which are as many and of the same datatype.
+    fn copy_from(&self, from: &Whole) {
+        // SAFETY: the gaps of both may be read and written.
+        unsafe { self.0.copy_with_gaps(&from.0) };
+    }
+}
 
 /// The program's `compare(a, b, context)`: returns a number below 0, 0, or a number above 0.
 pub type Compare = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void) -> c_int;
@@ -36,7 +80,7 @@ enum Kind {
     Combined(Combine, *mut c_void),
 }
 
-type MergeNumbers = fn(&Array, &Array, &Array);
+type MergeNumbers = fn(&Whole, &Whole, &Whole);
 
 impl Combination {
     /// The merge of numbers. None if `datatype` is not one of MPI's datatypes of numbers.
@@ -106,19 +150,18 @@ impl Combination {
     ///
     /// # Panics
     /// If `to` has no room for both operands.
-    pub fn apply(&self, left: &Array, right: &Array, to: &Array) -> Result<usize, c_int> {
-        let all = left.count() + right.count();
-        assert!(all <= to.count());
+    pub fn apply(&self, left: &Whole, right: &Whole, to: &Whole) -> Result<usize, c_int> {
+        let all = left.0.count() + right.0.count();
+        assert!(all <= to.0.count());
         match self.0 {
             Kind::Numbers { merge, .. } => {
                 merge(left, right, to);
                 Ok(all)
             }
             Kind::Compared(compare, context) => {
-                let before = |a: &Array, b: &Array| {
-                    let (a, b) = (a.first().as_ptr(), b.first().as_ptr());
+                let before = |a: &Whole, b: &Whole| {
                     // SAFETY: by the contract of `by_comparison`. Both are addresses of elements.
-                    unsafe { compare(a, b, context) < 0 }
+                    unsafe { compare(a.address(), b.address(), context) < 0 }
                 };
                 merge_by(before, left, right, to);
                 Ok(all)
@@ -130,87 +173,105 @@ impl Combination {
 
 fn call(
     (combine, context): (Combine, *mut c_void),
-    left: &Array,
-    right: &Array,
-    to: &Array,
+    left: &Whole,
+    right: &Whole,
+    to: &Whole,
 ) -> Result<usize, c_int> {
+    let (of_left, of_right) = (left.0.count(), right.0.count());
     let mut count: c_int = -1;
     // SAFETY: by the contract of `by_function`. Longer operands than 2^31 - 1 elements were
     // refused.
     let code = unsafe {
         combine(
-            left.first().as_ptr(),
-            int(left.count()),
-            right.first().as_ptr(),
-            int(right.count()),
-            to.first().as_ptr(),
+            left.address(),
+            int(of_left),
+            right.address(),
+            int(of_right),
+            to.address(),
             &mut count,
             context,
         )
     };
     match usize::try_from(count) {
         _ if code != 0 => Err(code),
-        Ok(count) if count <= left.count() + right.count() => Ok(count),
+        Ok(count) if count <= of_left + of_right => Ok(count),
         _ => Err(native().constants.err_count.0),
     }
 }
 
-fn merge_of<T: Number>() -> (MergeNumbers, usize) {
+/// A number of which any bytes are a value.
+///
+/// # Safety
+/// They are.
+unsafe trait Plain: Number {}
+
+macro_rules! plain {
+    ($($type:ty)*) => {$(
+        // SAFETY: an integer, or a structure of integers.
+        unsafe impl Plain for $type {}
+    )*};
+}
+
+plain! { i8 u8 i16 u16 i32 u32 i64 u64 merge::Float32 merge::Float64 }
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+plain! { merge::Extended }
+
+fn merge_of<T: Plain>() -> (MergeNumbers, usize) {
     (merge_numbers::<T>, align_of::<T>())
 }
 
 /// Merges numbers of type `T`.
 ///
 /// # Panics
-/// If an address is not aligned for `T`, or elements are not as large, or `to` overlaps an operand.
-fn merge_numbers<T: Number>(left: &Array, right: &Array, to: &Array) {
-    let checked = |run: &Array| {
-        let start = run.first().as_ptr().cast::<T>();
-        // Stores are aligned, and so is the result (`AllreduceV::places`).
-        assert!(start.is_aligned() && run.size() == run.count() * size_of::<T>());
+/// If the operands or the result are not numbers of this size, aligned for `T` and without gaps; if
+/// `to` has no room for both operands, or overlaps one.
+fn merge_numbers<T: Plain>(left: &Whole, right: &Whole, to: &Whole) {
+    let start_of = |Whole(numbers): &Whole| {
+        let start = numbers.first().as_ptr().cast::<T>();
+        let is_dense = numbers.datatype().is_dense();
+        assert!(is_dense && numbers.size() == numbers.count() * size_of::<T>());
+        assert!(start.is_aligned());
         start
     };
-    let of = |run: &Array| {
-        // SAFETY: as many elements of this size are there. Every bit pattern is a number.
-        unsafe { std::slice::from_raw_parts(checked(run), run.count()) }
+    let of = |run: &Whole| {
+        // SAFETY: as many numbers of this size follow each other there, aligned. Any bytes are a
+        // value.
+        unsafe { std::slice::from_raw_parts(start_of(run), run.0.count()) }
     };
-    assert!(!to.overlaps(left) && !to.overlaps(right));
-    let start = checked(to);
-    // SAFETY: as above: `apply` has counted them. No operand is there. The call may write there:
-    // it is the program's result buffer or a store.
-    let out = unsafe { std::slice::from_raw_parts_mut(start, left.count() + right.count()) };
+    let all = left.0.count() + right.0.count();
+    assert!(all <= to.0.count() && !to.0.overlaps(&left.0) && !to.0.overlaps(&right.0));
+    // SAFETY: as above. Neither operand is there, and elements may be written.
+    let out = unsafe { std::slice::from_raw_parts_mut(start_of(to), all) };
     merge::merge(of(left), of(right), out);
 }
 
 /// Merges elements by a function that says whether one comes before another. Of equal elements,
-/// those of the left come first. Elements that follow each other on one side are moved at once,
-/// with their gaps.
-fn merge_by(before: impl Fn(&Array, &Array) -> bool, left: &Array, right: &Array, to: &Array) {
+/// those of the left come first. Elements that follow each other on one side are moved at once.
+fn merge_by(before: impl Fn(&Whole, &Whole) -> bool, left: &Whole, right: &Whole, to: &Whole) {
     let is_before =
-        |a: &Array, i: usize, b: &Array, j: usize| before(&a.part(i..i + 1), &b.part(j..j + 1));
+        |a: &Whole, i: usize, b: &Whole, j: usize| before(&a.part(i..i + 1), &b.part(j..j + 1));
     let mut written = 0;
-    let mut move_all = |run: &Array, from: usize, end: usize| {
+    let mut move_all = |run: &Whole, from: usize, end: usize| {
         let next = written + (end - from);
-        // SAFETY: operands are in stores. If elements have gaps, so is the result
-        // (`AllreduceV::places`).
-        unsafe { to.part(written..next).copy_with_gaps(&run.part(from..end)) };
+        to.part(written..next).copy_from(&run.part(from..end));
         written = next;
     };
+    let (of_left, of_right) = (left.0.count(), right.0.count());
     let (mut i, mut j) = (0, 0);
-    while i < left.count() && j < right.count() {
+    while i < of_left && j < of_right {
         let (from_left, from_right) = (i, j);
-        while j < right.count() && is_before(right, j, left, i) {
+        while j < of_right && is_before(right, j, left, i) {
             j += 1;
         }
         move_all(right, from_right, j);
-        if j < right.count() {
+        if j < of_right {
             i += 1;
-            while i < left.count() && !is_before(right, j, left, i) {
+            while i < of_left && !is_before(right, j, left, i) {
                 i += 1;
             }
         }
         move_all(left, from_left, i);
     }
-    move_all(left, i, left.count());
-    move_all(right, j, right.count());
+    move_all(left, i, of_left);
+    move_all(right, j, of_right);
 }

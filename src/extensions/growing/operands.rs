@@ -8,7 +8,7 @@
 //! A receiver learns the length of a message from MPI_Probe. That is safe with threads: only one
 //! call at a time is in progress on a private communicator, and nobody else receives there.
 
-use super::combination::Combination;
+use super::combination::{Combination, Whole};
 use super::stores::{Header, STORES, Stores, Stretch, Target};
 use crate::message::say;
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, Sending, native};
@@ -156,9 +156,13 @@ impl<'a> Operands<'a> {
     }
 
     /// `count` elements of a store from `start` on. There is room for them.
-    fn elements(&self, store: usize, start: usize, count: usize) -> Array {
+    fn in_store(&self, store: usize, start: usize, count: usize) -> Whole {
         let memory = self.memory.stores[store].elements();
-        Array::inside(memory, start + count, *self.datatype()).part(start..start + count)
+        Whole::inside(memory, start + count, *self.datatype()).part(start..start + count)
+    }
+
+    fn elements(&self, store: usize, start: usize, count: usize) -> Array {
+        self.in_store(store, start, count).elements()
     }
 
     fn stretch(&self, stretch: Stretch) -> Array {
@@ -259,8 +263,15 @@ impl Stores for Operands<'_> {
         right: Stretch,
         to: Target,
     ) -> Result<Result<usize, i32>, Error> {
-        let to = self.target(to, left.count + right.count);
-        let (left, right) = (self.stretch(left), self.stretch(right));
+        let count = left.count + right.count;
+        let to = match to {
+            Target::Store(store, start) => Some(self.in_store(store, start, count)),
+            Target::Result => Whole::dense(self.output.part(0..count)),
+        };
+        // Elements with gaps are combined in stores only (`Places::direct`).
+        let to = to.ok_or(Error(native().constants.err_arg.0))?;
+        let operand = |of: Stretch| self.in_store(of.store, of.start, of.count);
+        let (left, right) = (operand(left), operand(right));
         Ok(self.combination.apply(&left, &right, &to))
     }
 

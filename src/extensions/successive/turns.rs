@@ -51,7 +51,7 @@ use super::faults::{Faults, Header};
 use super::flow::{Flow, MOST_AHEAD, Way};
 use super::relay::{Parcel, Relay};
 use crate::plan::Succession;
-use crate::transport::{Place, Progress, SendMode, Transport};
+use crate::transport::{Place, Progress, SLOTS, SendMode, Transport};
 
 /// The values of an operation, the callbacks, and a transport for the values.
 pub trait Steps {
@@ -80,8 +80,6 @@ pub trait Steps {
     fn withdraw(&mut self);
 }
 
-/// Slots of the transport.
-const SLOTS: usize = 64;
 /// The most messages of a turn: one for each bit of p, which is less than 2^31.
 const MESSAGES: usize = SLOTS / 2;
 

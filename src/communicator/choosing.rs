@@ -1,0 +1,236 @@
+//! Who runs a call on a communicator: who was measured to be the fastest, or whom the cost model
+//! predicts to be. Both are decided in `select/`. Here is what that takes: the nodes are asked for,
+//! the network is measured, and calls are tried.
+//!
+//! **A trial** begins when all processes have come to the call, so that late ones do not count, and
+//! ends when the last has left it. Durations are compared and never clocks: the longest of all
+//! processes counts.
+//!
+//! **Before the first trial** the network has to be known. At the first call the processes take
+//! over what rank 0 reads in a profile. If that says nothing, they take over what rank 0 has
+//! [learned](super::known) on other communicators, or [measure](super::network) their network. They
+//! do so only when it costs little beside the calls so far ([`Prospect`](select::Prospect)). Until
+//! then the cost model chooses.
+//!
+//! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
+//! say who runs them; else the cost model chooses.
+
+use super::learning::{Choice, Ground, Learning, Times, Trial};
+use super::state::State;
+use super::{Stop, known, network};
+use crate::report::Outcome;
+use crate::select::{self, Algorithm, Facts, Kind, Known, Reason, Select, Step, Turn};
+
+impl State {
+    /// The algorithm for a call that is to be ours. May be collective, but for calls on an
+    /// inter-communicator, whose facts have the nodes.
+    ///
+    /// # Errors
+    /// Native, if it is not.
+    pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
+        if !self.is_inter() && self.settings().asks_for_nodes(facts.operation) {
+            facts.nodes = self.nodes()?.count();
+        }
+        let learning = self.learning.as_ref();
+        if let Some(learning) = learning {
+            if let Some(choice) = self.choose_by_learning(learning, facts)? {
+                return choice.map_err(Stop::Native);
+            }
+        }
+        let choice = self.choose_by_model(facts);
+        if let Some(learning) = learning {
+            learning.start();
+        }
+        choice
+    }
+
+    /// A call that was chosen begins only now: what came before is not its time.
+    pub fn begin(&self) {
+        if let Some(learning) = &self.learning {
+            learning.start_anew();
+        }
+    }
+
+    /// The end of a call that [`choose`](State::choose) was asked about, with this outcome. May be
+    /// collective.
+    #[inline]
+    pub fn end(&self, outcome: Outcome) {
+        // A call that is native because that was the fastest is no trial, and pays for no lock.
+        if outcome == Outcome::Native(Reason::Measured) {
+            return;
+        }
+        if let Some(learning) = &self.learning {
+            if let Some((trial, taken)) = learning.end() {
+                self.end_trial(learning, &trial, taken, outcome);
+            }
+        }
+    }
+
+    fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        if self.is_inter() {
+            return select::choose(&facts, self.settings()).map_err(Stop::Native);
+        }
+        let index = facts.operation as usize;
+        let latest = self.choices.lock().get(index).copied().flatten();
+        if let Some((_, choice)) = latest.filter(|(latest, _)| *latest == facts) {
+            return choice.map_err(Stop::Native);
+        }
+        let chosen = self.choose_on_nodes(facts);
+        let choice = match chosen {
+            Ok(algorithm) => Ok(algorithm),
+            Err(Stop::Native(reason)) => Err(reason),
+            Err(stop) => return Err(stop),
+        };
+        if let Some(latest) = self.choices.lock().get_mut(index) {
+            *latest = Some((facts, choice));
+        }
+        chosen
+    }
+
+    fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
+        let settings = self.settings();
+        if settings.asks_for_nodes(facts.operation) {
+            return select::choose(&facts, settings).map_err(Stop::Native);
+        }
+        // The nodes are asked for only where they can matter.
+        select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
+        let nodes = self.nodes()?.count();
+        select::choose(&Facts { nodes, ..facts }, settings).map_err(Stop::Native)
+    }
+
+    /// The choice for a call of these facts, if there is something to learn of it. Collective where
+    /// it is tried.
+    fn choose_by_learning(
+        &self,
+        learning: &Learning,
+        facts: Facts,
+    ) -> Result<Option<Choice>, Stop> {
+        if let Some(choice) = learning.settled_choice(&facts) {
+            return Ok(Some(choice));
+        }
+        let settings = self.settings();
+        let kind = Kind::of(&facts, settings);
+        let Some(kind) = kind.filter(|&kind| learning.covers(kind, settings)) else {
+            return Ok(None);
+        };
+        let only_observes = settings.select.observes();
+        let observed = only_observes.then_some(Err(Reason::Observed));
+        let Some(ground) = self.ground(learning, &facts)? else {
+            return Ok(observed);
+        };
+        let on_nodes = Facts {
+            nodes: ground.known.nodes,
+            ..facts
+        };
+        let turn = learning.turn(kind, &on_nodes, settings, ground, || self.is_served());
+        let (candidate, reason) = match turn {
+            None => return Ok(observed),
+            Some(Turn::Use(_)) if only_observes => return Ok(observed),
+            Some(Turn::Use(candidate)) => (candidate, Reason::Measured),
+            Some(Turn::Try(candidate)) => {
+                if !self.begin_trial(learning, kind, candidate)? {
+                    return Ok(None);
+                }
+                (candidate, Reason::Trial)
+            }
+        };
+        let network = ground.known.network;
+        let choice = select::candidate(&on_nodes, settings, network, candidate).ok_or(reason);
+        if reason == Reason::Measured {
+            learning.settle(kind, facts, choice);
+        }
+        Ok(Some(choice))
+    }
+
+    /// What is known before the first trial, once that is worth finding out. Collective at the call
+    /// where it is.
+    fn ground<'a>(
+        &self,
+        learning: &'a Learning,
+        facts: &Facts,
+    ) -> Result<Option<&'a Ground>, Stop> {
+        if learning.is_over() {
+            return Ok(None);
+        }
+        if let Some(ground) = learning.ground() {
+            return Ok(Some(ground));
+        }
+        if learning.takes_profile() {
+            let (processes, nodes) = (self.size(), self.nodes()?.count());
+            if let Some(known) = known::share(self.communicator(), processes, nodes)? {
+                return Ok(Some(learning.begin_with(known)));
+            }
+        }
+        if !self.is_worth_finding(learning, facts)? {
+            return Ok(None);
+        }
+        match self.find_known() {
+            Ok(known) => Ok(Some(learning.begin_with(known))),
+            Err(Stop::Native(_)) => {
+                learning.end_all();
+                Ok(None)
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Whether the calls so far are worth a measurement. Collective at the calls where they are
+    /// worth a survey.
+    fn is_worth_finding(&self, learning: &Learning, facts: &Facts) -> Result<bool, Stop> {
+        if self.settings().select == Select::Tune {
+            return Ok(true);
+        }
+        learning.count(facts);
+        let mut next = learning.next_step(facts, self.known_nodes());
+        if next == Step::Survey {
+            let all = self.survey(learning.latest_time())?;
+            learning.tell(&all);
+            next = learning.next_step(facts, self.known_nodes());
+        }
+        if next != Step::Measure {
+            learning.time_next(facts);
+        }
+        Ok(next == Step::Measure)
+    }
+
+    /// What rank 0 knows of such communicators, or else the network. Collective.
+    fn find_known(&self) -> Result<Known, Stop> {
+        let (processes, nodes) = (self.size(), self.nodes()?);
+        self.serve([None, None], |service| {
+            if let Some(known) = known::share(service.communicator(), processes, nodes.count())? {
+                return Ok(known);
+            }
+            let network = network::measure(service, nodes)?;
+            Ok(Known::new(processes, nodes.count(), network))
+        })
+    }
+
+    /// Waits until all processes have come to a call that is to be tried. Returns whether it is.
+    fn begin_trial(&self, learning: &Learning, kind: Kind, candidate: usize) -> Result<bool, Stop> {
+        let have_come = self.serve([None, None], |service| {
+            Ok(service.communicator().all_agree(true)?)
+        });
+        match have_come {
+            Ok(_) => learning.begin(kind, candidate),
+            Err(Stop::Native(_)) => learning.end_all(),
+            Err(stop) => return Err(stop),
+        }
+        Ok(have_come.is_ok())
+    }
+
+    /// The end of a trial, which took this process so many nanoseconds. Collective.
+    fn end_trial(&self, learning: &Learning, trial: &Trial, taken: u64, outcome: Outcome) {
+        if !trial.was_run(outcome) {
+            return learning.conclude(trial, None);
+        }
+        match self.tell_times(learning, taken) {
+            Ok(times) => learning.conclude(trial, Some(times)),
+            Err(_) => learning.end_all(),
+        }
+    }
+
+    fn tell_times(&self, learning: &Learning, taken: u64) -> Result<Times, Stop> {
+        let ground = learning.ground().ok_or(Reason::NoCommunicator)?;
+        self.serve([None, None], |service| Ok(ground.tell(service, taken)?))
+    }
+}
