@@ -145,7 +145,7 @@ pub fn folder(given: Option<&Path>) -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let above = program.parent().and_then(Path::parent);
     let above = above.unwrap_or(Path::new("/"));
-    let mut installed = library_folders(above).into_iter();
+    let installed = library_folders(above).into_iter();
     let installed = installed
         .map(|folder| folder.join("circulant"))
         .find(|folder| folder.is_dir());
