@@ -26,7 +26,9 @@
 //! | [`rounding`] | whether two floating-point results differ by more than rounding | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
+//! | [`abi`] | the ABIs of MPI, and the names of the builds for them | no | forbidden |
 
+pub mod abi;
 pub mod engine;
 pub mod extensions;
 pub mod launcher;

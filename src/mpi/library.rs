@@ -32,42 +32,8 @@ use super::sys::{
     MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
     MPI_Type_copy_attr_function, MPI_Type_delete_attr_function,
 };
+use crate::abi::{Abi, LIBRARY};
 use once_cell::sync::OnceCell;
-
-/// An ABI of MPI: what an mpi.h lays down. A build of circulant is for one, and serves all MPI
-/// libraries that have it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // Those that this build is not for are met only where they are in the process.
-pub enum Abi {
-    /// Open MPI 3, 4 and 5, and what is built from them.
-    OpenMpi,
-    /// MPICH 3.2 and later, and what is built from it: Intel MPI, Cray MPICH, MVAPICH.
-    Mpich,
-    /// The one that the MPI standard defines since its version 5.
-    Standard,
-    /// SimGrid's SMPI.
-    Smpi,
-}
-
-impl Abi {
-    /// What it is called, and the folder of its build.
-    fn names(self) -> [&'static str; 2] {
-        match self {
-            Abi::OpenMpi => ["Open MPI", "openmpi"],
-            Abi::Mpich => ["MPICH", "mpich"],
-            Abi::Standard => ["the standard ABI of MPI", "mpiabi"],
-            Abi::Smpi => ["SMPI", "smpi"],
-        }
-    }
-
-    fn title(self) -> &'static str {
-        self.names()[0]
-    }
-
-    fn folder(self) -> &'static str {
-        self.names()[1]
-    }
-}
 
 /// Where a constant of mpi.h comes from.
 pub enum Source {
@@ -472,7 +438,7 @@ fn found() -> &'static Found {
         Some(scope) => Found::new(scope),
         None => end_process(&format!(
             "no MPI library found in this process (built for {})",
-            ABI.title()
+            ABI
         )),
     })
 }
@@ -485,7 +451,7 @@ impl Found {
         if abi == ABI {
             native = Native::find(&scope, &version).map_err(stand_back).ok();
         } else {
-            let what = |missing| format!("{} ({version}), and {missing}", abi.title());
+            let what = |missing| format!("{} ({version}), and {missing}", abi);
             other_build = open_build(abi).map_err(what).map_err(stand_back).ok();
         }
         Found {
@@ -511,7 +477,7 @@ fn open_build(abi: Abi) -> Result<Symbols, String> {
         .parent()
         .and_then(Path::parent)
         .unwrap_or(Path::new("/"));
-    let other = builds.join(abi.folder()).join("libcirculant.so");
+    let other = builds.join(abi.folder()).join(LIBRARY);
     let file = other.display();
     // This build in the other's folder would open itself.
     if other == own || !other.exists() {
@@ -526,9 +492,8 @@ fn open_build(abi: Abi) -> Result<Symbols, String> {
 /// since an MPI whose handles are not known cannot be asked.
 fn stand_back(mpi: String) {
     if launcher::is_first() {
-        let title = ABI.title();
         crate::message::say(&format!(
-            "circulant: built for {title}, but this process uses {mpi}: all calls go to the MPI \
+            "circulant: built for {ABI}, but this process uses {mpi}: all calls go to the MPI \
              library"
         ));
     }
