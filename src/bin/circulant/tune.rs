@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     libraries: Option<PathBuf>,
 
-    /// The build to use, as its folder is called, such as openmpi-4.1.4 [default: by the launcher]
+    /// The build to use, as its folder is called, such as openmpi [default: by the launcher]
     #[arg(long, value_name = "NAME")]
     build: Option<PathBuf>,
 
