@@ -73,7 +73,7 @@ impl Communicator {
 
     /// The processes that a collective call of it gathers from: of an inter-communicator, those of
     /// the other group.
-    fn peers(self) -> Result<usize, Error> {
+    pub fn peers(self) -> Result<usize, Error> {
         if !self.is_inter()? {
             return self.size();
         }

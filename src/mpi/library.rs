@@ -397,15 +397,6 @@ pub fn native() -> &'static Native {
     }
 }
 
-/// A function of the MPI library that not every MPI has, and that the program has called. Where it is
-/// missing, the process ends: without circulant, the program would not have been loaded.
-pub fn present<F>(function: Option<F>, name: &CStr) -> F {
-    function.unwrap_or_else(|| {
-        let (name, version) = (name.to_string_lossy(), &native().version);
-        end_process(&format!("{version} has no {name}, which the program calls"))
-    })
-}
-
 /// Whether the MPI library of this process is another than this library was built for.
 pub fn is_another() -> bool {
     found().native.is_none()

@@ -6,6 +6,7 @@
 //! | `library` | the MPI library of the process: functions and constants, found at run time |
 //! | `memory` | addresses, bytes, elements of a datatype; memory of circulant's own |
 //! | `arguments` | buffer arguments with their counts and datatypes |
+//! | `plain` | arguments with large counts, for functions without |
 //! | `communicator` | communicators of the program, and private ones for circulant's messages |
 //! | `messages` | messages of bytes, of lengths that only the sender knows |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
@@ -29,6 +30,7 @@ mod memory;
 mod messages;
 mod operator;
 mod packed;
+mod plain;
 mod probe;
 mod sys;
 
@@ -43,12 +45,13 @@ pub use datatype::Datatype;
 pub(crate) use library::name;
 pub use library::{
     Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
-    of_other_build, present, speaks_pmi,
+    of_other_build, speaks_pmi,
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
+pub use plain::{Plain, PlainArray};
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };
