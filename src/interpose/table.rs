@@ -3,15 +3,16 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::{Onward, Word, cross, typed};
+use super::builds::of_opened;
 use crate::call::attempt;
 use crate::collective::{
     Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
 use crate::communicator::{commit, hook_end, mark_duplicated, while_freed, while_starting};
+use crate::linker::name;
 use crate::mpi::{
     Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
-    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, function, name, native,
-    of_other_build,
+    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, function, native,
 };
 use crate::select::Operation;
 
@@ -384,7 +385,7 @@ intercept! {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn PMIx_Commit() -> c_int {
-    match of_other_build(c"PMIx_Commit") {
+    match of_opened(c"PMIx_Commit") {
         // SAFETY: this function, of another build.
         Some(next) => unsafe { onward!(next()) },
         None => commit(),

@@ -42,10 +42,8 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::{Communicator, Private};
 pub use datatype::Datatype;
-pub(crate) use library::name;
 pub use library::{
-    Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
-    of_other_build, speaks_pmi,
+    ABI, Integer, Native, NumberKind, Unusable, function, library, native, speaks_pmi, unusable,
 };
 pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
 pub use messages::Sending;
