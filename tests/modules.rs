@@ -14,22 +14,10 @@ use sources::{Module, Sources};
 
 /// The circles that are left, each with the reason. The list may only shrink: a circle that is no
 /// more, or that has become smaller, has to be taken off it.
-const CIRCLES: [&[&str]; 2] = [
+const CIRCLES: [&[&str]; 1] = [
     // A communicator's state asks what was learned, and learning runs its trials on the state: it
     // needs the service and the nodes, which the state makes when they are first needed.
     &["communicator/learning", "communicator/state"],
-    // MPI's own handles refer to each other. Elements are copied by messages of a communicator,
-    // whose methods have elements as arguments; and what is remembered of a datatype hangs on it.
-    // The probe, on which handles are tried, is a communicator whose making has to be tried.
-    &[
-        "mpi",
-        "mpi/attribute",
-        "mpi/communicator",
-        "mpi/datatype",
-        "mpi/memory",
-        "mpi/operator",
-        "mpi/probe",
-    ],
 ];
 
 /// The modules of each line of the map, from the top.
