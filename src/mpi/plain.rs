@@ -57,10 +57,10 @@ impl PlainArray {
         communicator: Communicator,
         ranks: Result<usize, Error>,
     ) -> Result<PlainArray, c_int> {
+        let ranks = ranks.map_err(|raised| raised.0)?;
         if array.is_null() {
             return Ok(PlainArray(None));
         }
-        let ranks = ranks.map_err(|raised| raised.0)?;
         // SAFETY: by this function's contract.
         let entries = unsafe { Counts::array(array, ranks) };
         let entries: Result<Vec<_>, _> = entries.all().map(c_int::try_from).collect();
