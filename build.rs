@@ -105,7 +105,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ("MPI_COMPLEX16", "Complex"),
 ];
 
-/// How the header tells which ABI it is of (`Abi` in `src/mpi/library.rs`), the most specific first.
+/// How the header tells which ABI it is of (`src/abi.rs`), the most specific first.
 const ABIS: &[(&str, &str)] = &[
     ("OMPI_MAJOR_VERSION", "OpenMpi"),
     ("I_MPI_VERSION", "Mpich"),

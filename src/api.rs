@@ -33,7 +33,7 @@ pub extern "C" fn circulant_version() -> *const c_char {
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
-    pass_on!(circulant_calls(operation));
+    pass_on!(of_opened circulant_calls(operation));
     // SAFETY: by this function's contract.
     let found = unsafe { named(operation) };
     found.map_or(0, |operation| calls(operation, Outcome::Circulant))
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn circulant_choice(
     is_exact: c_int,
     processes: c_int,
 ) -> c_int {
-    pass_on!(circulant_choice(
+    pass_on!(of_opened circulant_choice(
         operation,
         bytes,
         irregularity,

@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds | MPI? | unsafe? |
 //! | --- | --- | --- | --- |
-//! | `api` | circulant's own C functions | no | yes |
+//! | `api` | circulant's own C functions | yes | yes |
 //! | [`extensions`] | the operations that MPI does not have, each as a whole | yes | yes |
 //! | `interpose` | the exported symbols, and the panic boundary | yes | yes |
 //! | `collective` | one file per MPI operation: from arguments to facts and problem | yes | no |
@@ -25,8 +25,11 @@
 //! | [`nodes`] | which rank is on which node | no | forbidden |
 //! | [`rounding`] | whether two floating-point results differ by more than rounding | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
+//! | `linker` | the dynamic linker: objects of the process, and their symbols | no | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
+//! | [`abi`] | the ABIs of MPI, and the names of the builds for them | no | forbidden |
 
+pub mod abi;
 pub mod engine;
 pub mod extensions;
 pub mod launcher;
@@ -53,5 +56,7 @@ mod collective;
 mod communicator;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod interpose;
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+mod linker;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod mpi;

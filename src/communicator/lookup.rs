@@ -51,7 +51,8 @@ impl Drop for AtEnd {
         if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
             write();
             STATE.end();
-            mpi::end();
+            mpi::free_probe();
+            mpi::forget_datatypes();
             duplicated::end();
             END.end();
         }

@@ -17,11 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use once_cell::sync::OnceCell;
 
+use super::builds;
 use crate::call::Check;
 use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
+use crate::linker::{Object, Symbols};
 use crate::message::say;
-use crate::mpi::{self, Symbols};
+use crate::mpi;
 use crate::report::Work;
 
 /// Runs one exported call.
@@ -66,10 +68,12 @@ pub unsafe fn typed<T: Copy>(word: Word) -> T {
     unsafe { std::mem::transmute_copy(&word) }
 }
 
-/// Goes on to circulant's own function of this name in the build for another MPI, if calls go there.
+/// Goes on to circulant's own function of this name in the build for another MPI, if calls go there:
+/// `of_opened` by what an earlier call has found; `required` for functions with handles, which must
+/// not be looked at before it is known whose they are.
 macro_rules! pass_on {
-    ($name:ident($($argument:ident),*)) => {
-        if let Some(other) = $crate::mpi::of_other_build($crate::mpi::name!($name)) {
+    ($find:ident $name:ident($($argument:ident),*)) => {
+        if let Some(other) = $crate::interpose::$find($crate::linker::name!($name)) {
             let own = $name as unsafe extern "C" fn($($crate::interpose::inferred!($argument)),*) -> _;
             // SAFETY: circulant's function of this name, which has this type, in another build; the
             // arguments as the program passed them.
@@ -123,17 +127,10 @@ impl Onward {
         })
     }
 
-    /// The function `name` of the build for another MPI where that is in the process; where there is
-    /// no such build, of what comes after circulant.
+    /// The function `name` that the call goes on to where the process has another MPI.
     pub(super) fn of_another_mpi(&self, name: &CStr) -> Option<*mut c_void> {
-        if !mpi::is_another() {
-            return None;
-        }
-        self.found(|| {
-            mpi::of_other_build(name)
-                .or_else(|| Symbols::NEXT.find(name))
-                .or_else(|| mpi::function(name))
-        })
+        let mpi = mpi::unusable()?;
+        self.found(|| Some(builds::onward(name, mpi)))
     }
 
     fn found(&self, find: impl FnOnce() -> Option<*mut c_void>) -> Option<*mut c_void> {
@@ -144,7 +141,7 @@ impl Onward {
 
 /// Whether a function is neither the MPI library's nor circulant's.
 fn is_tool(function: *mut c_void) -> bool {
-    let own = mpi::object_of(is_tool as *mut c_void);
-    let object = mpi::object_of(function);
+    let own = Object::of(is_tool as *mut c_void);
+    let object = Object::of(function);
     object != own && object != mpi::library()
 }

@@ -8,9 +8,12 @@
 //! | --- | --- |
 //! | `table` | the exported functions |
 //! | `boundary` | what no panic crosses; the way past circulant |
+//! | `builds` | the build for another MPI than this one is for |
 
 mod boundary;
+mod builds;
 mod table;
 
 pub use boundary::{CommWord, DatatypeWord, cross, of_type, typed};
 pub(crate) use boundary::{inferred, pass_on};
+pub use builds::{of_opened, required};

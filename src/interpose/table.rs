@@ -3,15 +3,16 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::{Onward, Word, cross, typed};
+use super::builds::of_opened;
 use crate::call::attempt;
 use crate::collective::{
     Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
 use crate::communicator::{commit, hook_end, mark_duplicated, while_freed, while_starting};
+use crate::linker::name;
 use crate::mpi::{
     Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
-    MPI_Request, Operands, Passed, PassedByRank, SUCCESS, function, name, native, of_other_build,
-    present,
+    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, function, native,
 };
 use crate::select::Operation;
 
@@ -75,26 +76,27 @@ macro_rules! word {
 }
 
 /// The collective operations, each with its twin for large counts. `Count` is what either counts
-/// with, `Displacement` what it measures displacements with. `message` are the elements of a call that
-/// has the same bytes in all processes.
+/// with, `Displacement` what it measures displacements with. `arrays` are those of them that have an
+/// entry for each rank, of the communicator's `size` or its `peers`. `message` are the elements of a
+/// call that has the same bytes in all processes.
 macro_rules! exports {
     ($(
         $name:ident, $profiled:ident, $large:ident, $large_profiled:ident
-        $arguments:tt $(root $root:ident)? $(message $message:expr)? =>
+        $arguments:tt $(arrays $arrays:tt)? $(root $root:ident)? $(message $message:expr)? =>
             $operation:ident, |$state:ident| $call:expr;
     )*) => {
         exports! { @all plain c_int c_int $(
-            $name / $profiled $arguments by native().functions.$profiled,
+            $name / $profiled $arguments by ($profiled),
             root($($root)?) message($($message)?) $operation |$state| $call;
         )* }
         exports! { @all large MPI_Count MPI_Aint $(
             $large / $large_profiled $arguments
-            by present(native().functions.$large_profiled, name!($large_profiled)),
+            by ($large_profiled or $profiled with ($($arrays)?)),
             root($($root)?) message($($message)?) $operation |$state| $call;
         )* }
     };
     (@all $module:ident $count:ident $displacement:ident $(
-        $name:ident / $profiled:ident ($($argument:ident: $type:ty),*) by $function:expr,
+        $name:ident / $profiled:ident ($($argument:ident: $type:ty),*) by $functions:tt,
         root($($root:ident)?) message($($message:expr)?)
         $operation:ident |$state:ident| $call:expr;
     )*) => {
@@ -108,11 +110,14 @@ macro_rules! exports {
                 /// The MPI function of this name.
                 ///
                 $name / $profiled($($argument: $type,)* comm: MPI_Comm) {
-                    // SAFETY: the arguments as the program passed them.
-                    let forward = || unsafe { ($function)($($argument,)* comm) };
+                    let communicator = communicator!(comm);
+                    let forward = || {
+                        // SAFETY: the arguments as the program passed them.
+                        unsafe { forward!($functions($($argument),*) communicator) }
+                    };
                     let call = Exported {
                         operation: Operation::$operation,
-                        communicator: communicator!(comm),
+                        communicator,
                         root: exports!(@root $($root)?),
                         message: exports!(@message $($message)?),
                     };
@@ -125,6 +130,31 @@ macro_rules! exports {
     (@root $root:ident) => { Some($root) };
     (@message) => { None };
     (@message $message:expr) => { Some($message) };
+}
+
+/// Calls the MPI library's function; where it has none for large counts, the plain one, which has an
+/// error for a count that is too large.
+macro_rules! forward {
+    (($function:ident)($($argument:ident),*) $communicator:ident) => {
+        (native().functions.$function)($($argument,)* $communicator.handle())
+    };
+    (
+        ($large:ident or $plain:ident with ($(($($array:ident),* of $ranks:ident))?))
+        ($($argument:ident),*) $communicator:ident
+    ) => {
+        if let Some(large) = native().functions.$large {
+            large($($argument,)* $communicator.handle())
+        } else {
+            $($(
+                let $array = match PlainArray::new($array, $communicator, $communicator.$ranks()) {
+                    Ok(array) => array,
+                    Err(raised) => return raised,
+                };
+            )*)?
+            let function = native().functions.$plain;
+            function($($argument.plain(),)* $communicator.handle())
+        }
+    };
 }
 
 /// A communicator.
@@ -204,7 +234,7 @@ exports! {
         send: *const c_void, send_count: Count, send_type: MPI_Datatype,
         receive: *mut c_void, counts: *const Count, displacements: *const Displacement,
         receive_type: MPI_Datatype
-    ) => Allgatherv, |state| Allgather {
+    ) arrays (counts, displacements of peers) => Allgatherv, |state| Allgather {
         operation: Operation::Allgatherv,
         send: passed!(send, send_count, send_type),
         receive: by_rank!(receive, counts, displacements, receive_type, state.peers()),
@@ -225,7 +255,7 @@ exports! {
     MPI_Reduce_scatter, PMPI_Reduce_scatter, MPI_Reduce_scatter_c, PMPI_Reduce_scatter_c(
         send: *const c_void, receive: *mut c_void, counts: *const Count, datatype: MPI_Datatype,
         op: MPI_Op
-    ) => ReduceScatter, |state| ReduceScatter {
+    ) arrays (counts of size) => ReduceScatter, |state| ReduceScatter {
         operation: Operation::ReduceScatter,
         operands: operands!(send, receive, array!(counts, state.size()), datatype, op),
     };
@@ -298,10 +328,13 @@ intercept! {
         comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
         mark_duplicated(communicator!(comm));
-        // SAFETY: the arguments as the program passed them.
-        unsafe {
-            let function = native().functions.PMPI_Comm_idup_with_info;
-            present(function, c"PMPI_Comm_idup_with_info")(comm, info, newcomm, request)
+        let functions = &native().functions;
+        match functions.PMPI_Comm_idup_with_info {
+            // SAFETY: the arguments as the program passed them.
+            Some(function) => unsafe { function(comm, info, newcomm, request) },
+            // What an info says are hints, which an MPI need not take.
+            // SAFETY: as above.
+            None => unsafe { (functions.PMPI_Comm_idup)(comm, newcomm, request) },
         }
     }
 
@@ -352,7 +385,7 @@ intercept! {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn PMIx_Commit() -> c_int {
-    match of_other_build(c"PMIx_Commit") {
+    match of_opened(c"PMIx_Commit") {
         // SAFETY: this function, of another build.
         Some(next) => unsafe { onward!(next()) },
         None => commit(),

@@ -15,7 +15,7 @@ use super::attribute::{Keyval, OfDatatypes, nearby};
 use super::library::{NumberKind, native};
 use super::probe::probe;
 use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
-use super::{Array, Buffer, Communicator, Region, SUCCESS, check};
+use super::{Buffer, Communicator, SUCCESS, check, int};
 
 /// A datatype of the program, with the layout of one element.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ static KEPT: Keyval<OfDatatypes<Kept>> = Keyval::new();
 static KEEPING: Mutex<()> = Mutex::new(());
 
 /// Gives up the keyval, when MPI is about to end.
-pub(super) fn forget_datatypes() {
+pub fn forget_datatypes() {
     KEPT.free();
 }
 
@@ -376,12 +376,20 @@ impl Datatype {
             for (position, byte) in pattern.iter_mut().enumerate() {
                 *byte = (position >> shift) as u8;
             }
-            let from = Buffer::new(pattern.as_mut_ptr().cast());
-            let to = Buffer::new(packed.as_mut_ptr().cast());
-            // SAFETY: one dense element, and as many bytes; both outlive the call.
-            let (element, to) =
-                unsafe { (Array::new(from, 1, *self), Region::new(to, packed.len())) };
-            element.pack(to, communicator).is_ok() && packed == pattern
+            let mut end = 0;
+            // SAFETY: one dense element is at `pattern`, and its packed bytes fit at `packed`.
+            let code = unsafe {
+                (native().functions.PMPI_Pack)(
+                    pattern.as_ptr().cast(),
+                    1,
+                    self.handle,
+                    packed.as_mut_ptr().cast(),
+                    int(packed.len()),
+                    &mut end,
+                    communicator.handle(),
+                )
+            };
+            code == SUCCESS && packed == pattern
         })
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use once_cell::sync::OnceCell;
 
 use super::Array;
-use super::library::Symbols;
+use crate::linker::Symbols;
 
 /// `cuPointerGetAttribute(data, attribute, pointer)`, which writes what `attribute` says.
 type GetAttribute = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;

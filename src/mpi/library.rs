@@ -11,63 +11,18 @@
 //! library's own object and not in the global scope, where ours may come first.
 //!
 //! A process may have an MPI of another ABI than this library was built for. Then nothing here is of
-//! any use, and calls are passed on as they are (`interpose/boundary.rs`): to the build for that ABI
-//! where there is one, or else to the MPI library. Builds for several ABIs lie together, and any of
-//! them may be preloaded:
-//!
-//! ```text
-//! lib/libcirculant.so                     a link to one of the others
-//! lib/circulant/openmpi/libcirculant.so
-//! lib/circulant/mpich/libcirculant.so
-//! lib/circulant/mpiabi/libcirculant.so
-//! ```
+//! any use but [`unusable`], which has to be asked first.
 
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::sys::{
     MPI_Aint, MPI_Comm, MPI_Comm_copy_attr_function, MPI_Comm_delete_attr_function, MPI_Count,
     MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
     MPI_Type_copy_attr_function, MPI_Type_delete_attr_function,
 };
+use crate::abi::Abi;
+use crate::linker::{Object, Symbols, file_of, name};
 use once_cell::sync::OnceCell;
-
-/// An ABI of MPI: what an mpi.h lays down. A build of circulant is for one, and serves all MPI
-/// libraries that have it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // Those that this build is not for are met only where they are in the process.
-pub enum Abi {
-    /// Open MPI 3, 4 and 5, and what is built from them.
-    OpenMpi,
-    /// MPICH 3.2 and later, and what is built from it: Intel MPI, Cray MPICH, MVAPICH.
-    Mpich,
-    /// The one that the MPI standard defines since its version 5.
-    Standard,
-    /// SimGrid's SMPI.
-    Smpi,
-}
-
-impl Abi {
-    /// What it is called, and the folder of its build.
-    fn names(self) -> [&'static str; 2] {
-        match self {
-            Abi::OpenMpi => ["Open MPI", "openmpi"],
-            Abi::Mpich => ["MPICH", "mpich"],
-            Abi::Standard => ["the standard ABI of MPI", "mpiabi"],
-            Abi::Smpi => ["SMPI", "smpi"],
-        }
-    }
-
-    fn title(self) -> &'static str {
-        self.names()[0]
-    }
-
-    fn folder(self) -> &'static str {
-        self.names()[1]
-    }
-}
 
 /// Where a constant of mpi.h comes from.
 pub enum Source {
@@ -107,8 +62,7 @@ mod source {
     include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
-use crate::launcher;
-use source::ABI;
+pub use source::ABI;
 
 macro_rules! natives {
     (
@@ -153,19 +107,6 @@ macro_rules! natives {
         }
     };
 }
-
-/// A name, for the dynamic linker. Constant, or every call would look for its end.
-macro_rules! name {
-    ($name:ident) => {
-        const {
-            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a name with a NUL in it"),
-            }
-        }
-    };
-}
-pub(crate) use name;
 
 natives! {
     required {
@@ -405,234 +346,107 @@ pub struct Native {
     pub version: String,
 }
 
+/// Why the MPI library of this process is none that can be called.
+pub enum Unusable {
+    /// There is none.
+    Missing,
+    /// It has another ABI than this library was built for.
+    OtherAbi {
+        /// Which it has.
+        abi: Abi,
+        /// The first line of its version.
+        version: String,
+    },
+    /// It lacks what is needed.
+    Lacks {
+        /// The first line of its version.
+        version: String,
+        /// What it lacks.
+        name: &'static str,
+    },
+}
+
 struct Found {
-    scope: Scope,
-    /// None where it is another MPI than this library was built for.
-    native: Option<Native>,
-    /// The build of circulant for that other MPI, to which all calls go then.
-    other_build: Option<Symbols>,
+    scope: Option<Scope>,
+    native: Result<Native, Unusable>,
 }
 
 // SAFETY: written once, then only read; the handles among the constants are MPI's own predefined
-// ones, which any thread may use, and so are the dynamic linker's.
+// ones, which any thread may use.
 unsafe impl Send for Found {}
 // SAFETY: as above.
 unsafe impl Sync for Found {}
 
 static FOUND: OnceCell<Found> = OnceCell::new();
 
-/// The MPI library of this process. The program has called it, so it is there; where it is not, or
-/// not the one that this library was built for ([`is_another`] has been asked before), the process
-/// ends with a line that says so.
+/// The MPI library of this process. Whoever gets here from the program has asked [`unusable`], so
+/// that there is one that can be called.
 pub fn native() -> &'static Native {
     match &found().native {
-        Some(native) => native,
-        None => end_process("another MPI was used as if it were the one that it was built for"),
+        Ok(native) => native,
+        Err(_) => std::process::abort(),
     }
 }
 
-/// A function of the MPI library that not every MPI has, and that the program has called. Where it is
-/// missing, the process ends: without circulant, the program would not have been loaded.
-pub fn present<F>(function: Option<F>, name: &CStr) -> F {
-    function.unwrap_or_else(|| {
-        let (name, version) = (name.to_string_lossy(), &native().version);
-        end_process(&format!("{version} has no {name}, which the program calls"))
-    })
-}
-
-/// Whether the MPI library of this process is another than this library was built for.
-pub fn is_another() -> bool {
-    found().native.is_none()
+/// Why the MPI library of this process cannot be called, if so. It is looked for when this is asked
+/// first, so not before the program has called it.
+pub fn unusable() -> Option<&'static Unusable> {
+    found().native.as_ref().err()
 }
 
 /// Whether the MPI library has its launcher's PMI connection to itself, and uses it: MPICH and what is
 /// built from it. A process that says something there and then ends without MPI is taken for failed.
 pub fn speaks_pmi() -> bool {
-    matches!(ABI, Abi::Mpich | Abi::Standard) && !is_another()
+    matches!(ABI, Abi::Mpich | Abi::Standard) && unusable().is_none()
 }
 
 /// The MPI library's function of this name, whichever MPI it is.
 pub fn function(name: &CStr) -> Option<*mut c_void> {
-    found().scope.find(name)
+    found().scope.as_ref()?.find(name)
 }
 
 /// The object that holds the MPI library.
 pub fn library() -> Option<Object> {
-    found().scope.object
-}
-
-/// The function of this name of the build for another MPI, if that MPI is in the process, and the
-/// build was opened at an earlier call.
-pub fn of_other_build(name: &CStr) -> Option<*mut c_void> {
-    FOUND.get()?.other_build?.find(name)
+    found().scope.as_ref()?.object
 }
 
 fn found() -> &'static Found {
-    FOUND.get_or_init(|| match Scope::of_process() {
-        Some(scope) => Found::new(scope),
-        None => end_process(&format!(
-            "no MPI library found in this process (built for {})",
-            ABI.title()
-        )),
+    FOUND.get_or_init(|| {
+        let scope = Scope::of_process();
+        let native = scope
+            .as_ref()
+            .map_or(Err(Unusable::Missing), Native::of_scope);
+        Found { scope, native }
     })
 }
 
-impl Found {
-    fn new(scope: Scope) -> Found {
+impl Native {
+    fn of_scope(scope: &Scope) -> Result<Native, Unusable> {
         let version = scope.version();
         let abi = scope.abi(&version);
-        let (mut native, mut other_build) = (None, None);
-        if abi == ABI {
-            native = Native::find(&scope, &version).map_err(stand_back).ok();
-        } else {
-            let what = |missing| format!("{} ({version}), and {missing}", abi.title());
-            other_build = open_build(abi).map_err(what).map_err(stand_back).ok();
+        if abi != ABI {
+            return Err(Unusable::OtherAbi { abi, version });
         }
-        Found {
-            scope,
-            native,
-            other_build,
-        }
-    }
-}
-
-/// Opens the build for an ABI, whose folder lies beside that of this build.
-///
-/// # Errors
-/// What is missing.
-fn open_build(abi: Abi) -> Result<Symbols, String> {
-    let own = described(open_build as *mut c_void).ok_or("this build's file is not known")?;
-    // SAFETY: the name of an object that was found is a string.
-    let own = unsafe { CStr::from_ptr(own.dli_fname) };
-    // A link to a build may be what is preloaded.
-    let own =
-        fs::canonicalize(OsStr::from_bytes(own.to_bytes())).map_err(|error| error.to_string())?;
-    let builds = own
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("/"));
-    let other = builds.join(abi.folder()).join("libcirculant.so");
-    let file = other.display();
-    // This build in the other's folder would open itself.
-    if other == own || !other.exists() {
-        return Err(format!("there is no build for it in {file}"));
-    }
-    let unusable = || format!("the build for it cannot be loaded: {file}");
-    let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| unusable())?;
-    Symbols::open(&name).ok_or_else(unusable)
-}
-
-/// Says once in a job that there is nothing to do with this MPI; by the launcher's word for rank 0,
-/// since an MPI whose handles are not known cannot be asked.
-fn stand_back(mpi: String) {
-    if launcher::is_first() {
-        let title = ABI.title();
-        crate::message::say(&format!(
-            "circulant: built for {title}, but this process uses {mpi}: all calls go to the MPI \
-             library"
-        ));
-    }
-}
-
-fn end_process(complaint: &str) -> ! {
-    crate::message::say(&format!(
-        "circulant: {complaint}; remove circulant from LD_PRELOAD or install its build for this MPI"
-    ));
-    std::process::exit(1)
-}
-
-impl Native {
-    /// # Errors
-    /// What it lacks.
-    fn find(scope: &Scope, version: &str) -> Result<Native, String> {
-        let complaint = |missing: &str| format!("{version} (no {missing} there)");
+        let found = Functions::find(scope).and_then(|found| Ok((found, Constants::find(scope)?)));
+        let (functions, constants) = match found {
+            Ok(found) => found,
+            Err(name) => return Err(Unusable::Lacks { version, name }),
+        };
+        let numbers = source::NUMBERS.iter();
+        let numbers = numbers.filter_map(|(number, kind)| Some((scope.value(number)?, *kind)));
         Ok(Native {
-            functions: Functions::find(scope).map_err(complaint)?,
-            constants: Constants::find(scope).map_err(complaint)?,
-            numbers: source::NUMBERS
-                .iter()
-                .filter_map(|(number, kind)| Some((scope.value(number)?, *kind)))
+            functions,
+            constants,
+            numbers: numbers
                 .map(|(value, kind)| (MPI_Datatype(value as _), kind))
                 .collect(),
-            version: version.to_owned(),
+            version,
         })
     }
 }
 
-/// An object of the process: an executable or a shared library, by the address where it begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Object(usize);
-
-/// The object that holds a function, if the dynamic linker knows it.
-pub fn object_of(function: *mut c_void) -> Option<Object> {
-    described(function).map(|info| Object(info.dli_fbase.addr()))
-}
-
-fn described(function: *mut c_void) -> Option<libc::Dl_info> {
-    let mut info = std::mem::MaybeUninit::uninit();
-    // SAFETY: any address may be asked for; writes the record where it knows the address.
-    let known = unsafe { libc::dladdr(function, info.as_mut_ptr()) } != 0;
-    // SAFETY: written by the successful call.
-    known.then(|| unsafe { info.assume_init() })
-}
-
 /// A function that every MPI since 3.0 has, and that circulant does not export.
 const MARK: &CStr = c"PMPI_Get_library_version";
-
-/// Where the dynamic linker looks for a symbol: a handle that it takes at any time.
-#[derive(Clone, Copy)]
-pub struct Symbols(*mut c_void);
-
-impl Symbols {
-    /// In the global scope, in the order of loading.
-    pub const GLOBAL: Symbols = Symbols(libc::RTLD_DEFAULT);
-    /// In what comes after circulant in the global scope.
-    pub const NEXT: Symbols = Symbols(libc::RTLD_NEXT);
-
-    /// In an object that is loaded already. It stays loaded.
-    pub(super) fn of_loaded(name: &CStr) -> Option<Symbols> {
-        // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        (!handle.is_null()).then_some(Symbols(handle))
-    }
-
-    /// In an object that is loaded now, if it can be. It stays loaded.
-    fn open(file: &CStr) -> Option<Symbols> {
-        // SAFETY: `file` is a string. It is a build of circulant, which runs nothing when it is
-        // loaded.
-        let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        (!handle.is_null()).then_some(Symbols(handle))
-    }
-
-    /// In each of the objects that are loaded already.
-    fn of_all_loaded() -> impl Iterator<Item = Symbols> {
-        let names = loaded_objects().into_iter();
-        names.filter_map(|name| Symbols::of_loaded(&name))
-    }
-
-    /// An object that is loaded, and has or depends on one with a function of this name that is not
-    /// circulant's: not of this build, nor of one for another MPI that passes calls to it.
-    pub fn with(name: &CStr) -> Option<Symbols> {
-        let preloaded = Symbols::GLOBAL.find(c"circulant_version");
-        let circulants = [Some(Symbols::with as *mut c_void), preloaded];
-        let circulants = circulants.map(|function| function.and_then(object_of));
-        let has_another = |symbols: &Symbols| {
-            let found = symbols.find(name);
-            found.is_some_and(|function| !circulants.contains(&object_of(function)))
-        };
-        std::iter::once(Symbols::NEXT)
-            .chain(Symbols::of_all_loaded())
-            .find(has_another)
-    }
-
-    /// The symbol of this name.
-    pub fn find(self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave
-        // and that is never closed: nothing else makes a value of this type.
-        let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        (!address.is_null()).then_some(address)
-    }
-}
 
 /// Where the symbols of the MPI library are looked up.
 struct Scope {
@@ -649,15 +463,13 @@ impl Scope {
             let mut objects = Symbols::of_all_loaded();
             objects.find_map(|object| object.find(MARK))
         })?;
-        let info = described(mark)?;
-        // SAFETY: the name of an object that was found is a string.
-        let name = unsafe { CStr::from_ptr(info.dli_fname) };
+        let name = file_of(mark)?;
         let path = name.to_string_lossy();
         Some(Scope {
             // An executable that has MPI linked in is not found by its name; what comes after
             // circulant in the global scope is then the best there is.
-            symbols: Symbols::of_loaded(name).unwrap_or(Symbols::NEXT),
-            object: object_of(mark),
+            symbols: Symbols::of_loaded(&name).unwrap_or(Symbols::NEXT),
+            object: Object::of(mark),
             file: path.rsplit('/').next().unwrap_or_default().to_owned(),
         })
     }
@@ -725,28 +537,4 @@ impl Scope {
         let line = text.split(['\n', ',']).next().unwrap_or_default();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
-}
-
-/// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of
-/// dl_iterate_phdr would take the linker's locks in the wrong order.
-fn loaded_objects() -> Vec<CString> {
-    let mut names: Vec<CString> = Vec::new();
-    // SAFETY: `list_object` has the type that dl_iterate_phdr calls, and gets a pointer to `names`,
-    // which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(list_object), (&raw mut names).cast()) };
-    names
-}
-
-unsafe extern "C" fn list_object(
-    info: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    names: *mut c_void,
-) -> c_int {
-    // SAFETY: the dynamic linker passes a valid record, and `names` as it was passed to it.
-    let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
-    if !name.is_null() {
-        // SAFETY: a name that is not null is a string.
-        names.push(unsafe { CStr::from_ptr(name) }.to_owned());
-    }
-    0
 }

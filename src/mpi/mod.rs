@@ -1,24 +1,31 @@
-//! Bindings of the MPI library that is in the process. Nothing here knows what circulant is for.
+//! Bindings of the MPI library that is in the process. Nothing here knows what circulant is for. Each
+//! file imports from those above it in this table:
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `sys` | the declarations of mpi.h |
 //! | `library` | the MPI library of the process: functions and constants, found at run time |
-//! | `memory` | addresses, bytes, elements of a datatype; memory of circulant's own |
-//! | `arguments` | buffer arguments with their counts and datatypes |
-//! | `communicator` | communicators of the program, and private ones for circulant's messages |
-//! | `messages` | messages of bytes, of lengths that only the sender knows |
+//! | `memory` | addresses, bytes; memory of circulant's own |
+//! | `communicator` | a communicator: who is in it, and who hears of its errors |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
+//! | `private` | private communicators, for circulant's messages |
 //! | `attribute` | typed attributes of communicators |
 //! | `datatype` | a datatype: sizes and layout |
-//! | `packed` | copies of elements in memory of circulant's own |
 //! | `operator` | an operator: what it may be applied to |
+//! | `array` | elements of a datatype in memory |
+//! | `arguments` | buffer arguments with their counts and datatypes |
+//! | `plain` | arguments with large counts, for functions without |
+//! | `agreement` | what processes tell each other by collective calls |
+//! | `messages` | messages of bytes, of lengths that only the sender knows |
+//! | `packed` | copies of elements in memory of circulant's own |
 //! | `alias` | input that aliases its result |
 //! | `clock` | the program's clock |
 //! | `device` | which buffers are in the memory of a device |
 
+mod agreement;
 mod alias;
 mod arguments;
+mod array;
 mod attribute;
 mod clock;
 mod communicator;
@@ -29,6 +36,8 @@ mod memory;
 mod messages;
 mod operator;
 mod packed;
+mod plain;
+mod private;
 mod probe;
 mod sys;
 
@@ -36,19 +45,21 @@ use std::ffi::c_int;
 
 pub use alias::Alias;
 pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
+pub use array::Array;
 pub use attribute::Attribute;
 pub use clock::Moment;
-pub use communicator::{Communicator, Private};
-pub use datatype::Datatype;
-pub(crate) use library::name;
+pub use communicator::Communicator;
+pub use datatype::{Datatype, forget_datatypes};
 pub use library::{
-    Integer, Native, NumberKind, Symbols, function, is_another, library, native, object_of,
-    of_other_build, present, speaks_pmi,
+    ABI, Integer, Native, NumberKind, Unusable, function, library, native, speaks_pmi, unusable,
 };
-pub use memory::{ALIGNMENT, Allocation, Array, Buffer, Region};
+pub use memory::{ALIGNMENT, Allocation, Buffer, Region};
 pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
+pub use plain::{Plain, PlainArray};
+pub use private::Private;
+pub use probe::free_probe;
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };
@@ -165,10 +176,4 @@ pub fn node_hash() -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         })
-}
-
-/// Gives up what is kept for questions to MPI, when it is about to end.
-pub fn end() {
-    probe::free_probe();
-    datatype::forget_datatypes();
 }

@@ -1,10 +1,14 @@
 //! The probe: a communicator of this process alone, to ask MPI about handles.
+//!
+//! It is made while errors on MPI_COMM_WORLD are returned. Where that may be done to a communicator
+//! depends in turn on what the probe tells of error handlers. So both are here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::communicator::ErrorHandler;
 use super::library::native;
 use super::sys::MPI_Comm;
 use super::{Communicator, Error, check};
@@ -92,8 +96,88 @@ pub(super) fn probe() -> Option<&'static Probe> {
 }
 
 /// Frees it, when MPI is about to end and nothing is asked any more.
-pub(super) fn free_probe() {
+pub fn free_probe() {
     if let Some(probe) = PROBE.get() {
         probe.communicator.free();
+    }
+}
+
+/// A communicator whose errors are returned for a while.
+struct Replaced {
+    communicator: Communicator,
+    /// What it had before.
+    handler: ErrorHandler,
+    /// How many calls have it so now, on several threads.
+    times: usize,
+}
+
+// SAFETY: handles, which any thread may use.
+unsafe impl Send for Replaced {}
+
+/// All of them. The lock is held while handlers are set, which is local.
+static REPLACED: Mutex<Vec<Replaced>> = Mutex::new(Vec::new());
+
+impl Communicator {
+    /// Its error handler, if it may be another for a while. In MPICH communicators have none before
+    /// the program sets one there, or where they came from; their errors then go to
+    /// MPI_COMM_WORLD's. MPI says that it is MPI_ERRORS_ARE_FATAL, and once that was set, so it is.
+    fn replaceable_handler(self, probe: Option<&Probe>) -> Option<ErrorHandler> {
+        let handler = self.error_handler().ok()?;
+        let may_be_none = handler.handle() == native().constants.errors_are_fatal;
+        (!may_be_none || probe.is_some_and(Probe::is_always_handled)).then_some(handler)
+    }
+
+    /// Runs `action` while errors on this communicator are returned instead of raised, if its
+    /// handler is [replaceable](Communicator::replaceable_handler).
+    pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+        let is_replaced = self.replace_handler();
+        let result = action();
+        if is_replaced {
+            self.restore_handler();
+        }
+        result
+    }
+
+    /// Has errors returned, until as many calls of `restore_handler`; false where that may not be.
+    fn replace_handler(self) -> bool {
+        // Making the probe replaces a handler, too.
+        let probe = probe();
+        let mut replaced = REPLACED.lock();
+        if let Some(known) = replaced.iter_mut().find(|known| known.communicator == self) {
+            known.times += 1;
+            return true;
+        }
+        let Some(handler) = self.replaceable_handler(probe) else {
+            return false;
+        };
+        let set = native().functions.PMPI_Comm_set_errhandler;
+        // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
+        unsafe { set(self.handle(), native().constants.errors_return) };
+        replaced.push(Replaced {
+            communicator: self,
+            handler,
+            times: 1,
+        });
+        true
+    }
+
+    fn restore_handler(self) {
+        let mut replaced = REPLACED.lock();
+        let known = replaced.iter().position(|known| known.communicator == self);
+        let Some(index) = known else { return };
+        replaced[index].times -= 1;
+        if replaced[index].times == 0 {
+            let known = replaced.swap_remove(index);
+            let set = native().functions.PMPI_Comm_set_errhandler;
+            // SAFETY: what this communicator had; MPI keeps its own reference.
+            unsafe { set(self.handle(), known.handler.handle()) };
+        }
+    }
+
+    /// Whether another communicator can be made from it without harm: an error would be returned,
+    /// or none is to be expected, since a context id is free. Local.
+    pub(super) fn can_be_tried(self) -> bool {
+        let probe = probe();
+        self.replaceable_handler(probe).is_some() || probe.is_none_or(Probe::has_room)
     }
 }

@@ -15,7 +15,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
 use super::{joined, key, parts};
-use crate::mpi::Symbols;
+use crate::linker::{Object, Symbols};
 
 const SUCCESS: c_int = 0;
 const NOT_SUPPORTED: c_int = -47;
@@ -146,7 +146,7 @@ impl Functions {
     }
 
     fn find() -> Option<Functions> {
-        let library = Symbols::with(c"PMIx_Commit")?;
+        let library = library()?;
         let commit = library.find(c"PMIx_Commit")?;
         let (put, get) = (library.find(c"PMIx_Put")?, library.find(c"PMIx_Get")?);
         let get_later = library.find(c"PMIx_Get_nb")?;
@@ -160,6 +160,21 @@ impl Functions {
             }
         })
     }
+}
+
+/// An object that is loaded, and has or depends on the library that the MPI library calls: on one
+/// with a PMIx_Commit that is not circulant's, of this build or of one that passes calls to it.
+fn library() -> Option<Symbols> {
+    let preloaded = Symbols::GLOBAL.find(c"circulant_version");
+    let circulants = [Some(library as *mut c_void), preloaded];
+    let circulants = circulants.map(|function| function.and_then(Object::of));
+    let has_another = |symbols: &Symbols| {
+        let found = symbols.find(c"PMIx_Commit");
+        found.is_some_and(|function| !circulants.contains(&Object::of(function)))
+    };
+    std::iter::once(Symbols::NEXT)
+        .chain(Symbols::of_all_loaded())
+        .find(has_another)
 }
 
 /// PMIx_Commit of the library that the MPI library calls.

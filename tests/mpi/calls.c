@@ -1,5 +1,6 @@
 #include "calls.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,16 +32,23 @@ void calls_between(MPI_Count items) {
 static atomic_ulong counted[OPERATIONS][OUTCOMES];
 
 #ifdef LARGE_COUNT
-#define CALL(name) name##_c
 #define COUNT(n) (n)
 typedef MPI_Count count_t;
 typedef MPI_Aint displacement_t;
 #else
-#define CALL(name) name
 #define COUNT(n) ((int)(n))
 typedef int count_t;
 typedef int displacement_t;
 #endif
+
+void *looked_for(const char *name) {
+    void *function = dlsym(RTLD_DEFAULT, name);
+    if (function == NULL) {
+        fprintf(stderr, "there is no %s\n", name);
+        exit(77);
+    }
+    return function;
+}
 
 static int size_of(MPI_Comm comm) {
     int size;

@@ -4,12 +4,24 @@
  * the library's own report: a run in which the library did nothing cannot pass.
  *
  * Counts are MPI_Count and displacements MPI_Aint. Compiled with LARGE_COUNT, the calls go to the
- * functions with large counts (MPI_Bcast_c, ...), otherwise to the classic ones.
+ * functions with large counts (MPI_Bcast_c, ...), otherwise to the classic ones. Where the MPI has no
+ * such functions, they are looked for when they are called: circulant has them.
  */
 #ifndef CALLS_H
 #define CALLS_H
 
 #include <mpi.h>
+
+#ifndef LARGE_COUNT
+#define CALL(name) name
+#elif defined(LOOKED_FOR)
+#define CALL(name) ((int (*)())looked_for(#name "_c"))
+#else
+#define CALL(name) name##_c
+#endif
+
+/* A function that is in the process; ends it if there is none. */
+void *looked_for(const char *name);
 
 /* Each returns what the MPI function returned, after checking that it is MPI_SUCCESS. */
 int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);

@@ -137,7 +137,7 @@ REDUCTION(affine, struct affine, ((struct affine){h | 1, h >> 7}),
  */
 static int reduction_key = MPI_KEYVAL_INVALID;
 
-#ifdef LARGE_COUNT
+#if defined(LARGE_COUNT) && !defined(LOOKED_FOR)
 typedef MPI_Count op_length;
 #define OP_CREATE MPI_Op_create_c
 #else

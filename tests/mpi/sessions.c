@@ -2,7 +2,8 @@
  * MPI-4 sessions: collectives in a program that never calls MPI_Init and has no MPI_COMM_WORLD; or, with
  * the argument "initialized", that calls it as well.
  *
- * Prints how many of the calls circulant has run, by its own word, where it is in the process.
+ * Before all others calls a function of circulant's, where that is in the process. Prints how many of the
+ * calls circulant has run, by its own word, and what that function returned.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,15 +19,22 @@ int main(void) {
 }
 #else
 typedef unsigned long long counter(const char *operation);
+typedef int owner_of(MPI_Comm comm, int step);
 
-static void print_ours(void) {
+/* In a program without MPI_Init nothing has been called yet that circulant exports. */
+static int first_owner(MPI_Comm comm) {
+    owner_of *owner = (owner_of *)dlsym(RTLD_DEFAULT, "circulant_successive_owner");
+    return owner == NULL ? -1 : owner(comm, 0);
+}
+
+static void print_ours(int owner) {
     unsigned long long ours = 0;
     counter *calls = (counter *)dlsym(RTLD_DEFAULT, "circulant_calls");
     if (calls != NULL) {
         for (int operation = 0; operation < OPERATIONS; operation++) {
             ours += calls(operation_name[operation]);
         }
-        printf("ours %llu\n", ours);
+        printf("ours %llu\nowner %d\n", ours, owner);
     }
 }
 
@@ -41,7 +49,7 @@ int main(int argc, char **argv) {
     MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "circulant", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
     MPI_Group_free(&group);
-    int rank, size;
+    int rank, size, owner = first_owner(comm);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     check_ranks("sessions", rank, size);
@@ -51,7 +59,7 @@ int main(int argc, char **argv) {
     }
     int status = check_summary(comm);
     if (rank == 0) {
-        print_ours();
+        print_ours(owner);
     }
     MPI_Comm_free(&comm);
     MPI_Session_finalize(&session);

@@ -44,8 +44,6 @@ def test_intergroup(mpi, report, program, processes, variant):
 
 @pytest.mark.parametrize("processes", [2, 5])
 def test_large_counts(mpi, report, processes):
-    if not mpi.program("intergroup_c").exists():
-        pytest.skip("this MPI has no large counts")
     expect_ours(mpi.preloaded(processes, [mpi.program("intergroup_c")], report, {"FORCE": 1}))
 
 

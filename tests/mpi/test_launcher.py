@@ -320,3 +320,32 @@ def test_functions_of_another_build(mpi, other, report, processes):
     run = mpi.preloaded(processes, [mpi.program("successive")], report, library=other, timeout=300).expect_success()
     assert "failures=0" in run.stdout and run.stderr == "", run.describe()
     assert "circulant" in run.outcomes("successive_bcast")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_functions_of_another_build_called_first(mpi, other, processes):
+    """Before any function of MPI that is exported: the build for this MPI is found for them."""
+    if mpi.build.name.startswith("openmpi-4"):
+        pytest.skip("Open MPI 4.1 has no sessions")
+    run = mpi.run(processes, [mpi.program("sessions")], other).expect_success()
+    assert "\nowner 0\n" in run.stdout and run.stderr == "", run.describe()
+
+
+def test_functions_without_a_build(mpi, installed, other):
+    """Nothing can stand for circulant's own functions, so the program ends, and a line says what is missing."""
+    own = installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so"
+    own.unlink()
+    done = mpi.run(2, [mpi.program("successive")], other)
+    assert done.status not in (0, None), done.describe()
+    missing = rf"circulant: circulant_successive_\w+ cannot be run: .* there is no build for it in {re.escape(str(own))}"
+    assert re.search(f"^{missing}$", done.stderr, re.MULTILINE), done.describe()
+
+
+def test_large_counts_without_a_build(mpi, installed, other):
+    """Nor can it for functions that the MPI has not, which a program finds in circulant."""
+    if mpi.family != "openmpi":
+        pytest.skip("this MPI has large-count functions")
+    (installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so").unlink()
+    done = mpi.run(2, [mpi.program("large_c")], other)
+    assert done.status not in (0, None), done.describe()
+    assert re.search("^circulant: the MPI library has no PMPI_\\w+_c$", done.stderr, re.MULTILINE), done.describe()

@@ -5,42 +5,41 @@ use std::cmp::Ordering;
 use std::path::{self, Path, PathBuf};
 use std::{env, fmt, fs, io};
 
-/// The name of the library in each folder.
-pub const LIBRARY: &str = "libcirculant.so";
+use circulant::abi::{Abi, LIBRARY};
 
-/// An MPI, as a family of versions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// An MPI, as a family of versions: whatever has an ABI, with those told apart that people know by
+/// another name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
-    OpenMpi,
-    Mpich,
+    Of(Abi),
+    /// It has MPICH's ABI.
     IntelMpi,
-    StandardAbi,
-    Smpi,
 }
 
 impl Family {
-    /// Every family, with its name in folders and its own.
-    const ALL: [(Family, &'static str, &'static str); 5] = [
-        (Family::OpenMpi, "openmpi", "Open MPI"),
-        (Family::Mpich, "mpich", "MPICH"),
-        (Family::IntelMpi, "intelmpi", "Intel MPI"),
-        (Family::StandardAbi, "mpiabi", "the standard ABI of MPI"),
-        (Family::Smpi, "smpi", "SMPI"),
-    ];
+    /// From the name of a folder, without a version.
+    fn of_folder(name: &str) -> Option<Family> {
+        if name == "intelmpi" {
+            return Some(Family::IntelMpi);
+        }
+        let abi = Abi::ALL.into_iter().find(|abi| abi.folder() == name)?;
+        Some(Family::Of(abi))
+    }
 
-    /// That after which its ABI is named: a build is for all MPI libraries of one ABI.
-    fn abi(self) -> Family {
+    fn abi(self) -> Abi {
         match self {
-            Family::IntelMpi => Family::Mpich,
-            family => family,
+            Family::Of(abi) => abi,
+            Family::IntelMpi => Abi::Mpich,
         }
     }
 }
 
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = Family::ALL.iter().find(|(family, ..)| family == self);
-        f.write_str(title.map_or("", |(_, _, title)| title))
+        match self {
+            Family::Of(abi) => abi.fmt(f),
+            Family::IntelMpi => f.write_str("Intel MPI"),
+        }
     }
 }
 
@@ -98,11 +97,8 @@ impl Mpi {
             Some((family, version)) => (family, Version::parse(version)?),
             None => (name, Version::default()),
         };
-        let (family, ..) = Family::ALL.iter().find(|(_, id, _)| *id == family)?;
-        Some(Mpi {
-            family: *family,
-            version,
-        })
+        let family = Family::of_folder(family)?;
+        Some(Mpi { family, version })
     }
 
     /// Whether what was built for it is for `other`, too: one ABI, whatever the versions.
@@ -172,10 +168,8 @@ pub fn installed(folder: &Path) -> io::Result<Vec<Build>> {
 }
 
 fn order(a: &Build, b: &Build) -> Ordering {
-    let family = |build: &Build| build.mpi.family as usize;
-    family(a)
-        .cmp(&family(b))
-        .then_with(|| b.mpi.version.cmp(&a.mpi.version))
+    let families = a.mpi.family.cmp(&b.mpi.family);
+    families.then_with(|| b.mpi.version.cmp(&a.mpi.version))
 }
 
 /// The build for `mpi`. Of several for its ABI, as a build tree may have them, that whose version

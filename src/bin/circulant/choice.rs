@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use circulant::abi::LIBRARY;
+
 use crate::builds::{self, Build, Mpi};
 use crate::program::{Evidence, Program, Told};
 
@@ -78,7 +80,7 @@ pub fn choose(options: &Options, program: &Program) -> Result<Choice, Complaint>
 }
 
 fn named(folder: &Path) -> Result<Choice, Complaint> {
-    let library = folder.join(builds::LIBRARY);
+    let library = folder.join(LIBRARY);
     if !library.is_file() {
         let library = library.display();
         return Err(Complaint::here(format!(

@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use circulant::abi::Abi;
 use object::Endianness;
 use object::elf::{ELFMAG, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -213,17 +214,17 @@ fn mpi_in(library: &Path) -> Mpi {
     let name = library.file_name().unwrap_or_default().to_string_lossy();
     let first = said.lines().next().unwrap_or_default();
     let family = if name.starts_with("libmpi_abi") {
-        Family::StandardAbi
+        Family::Of(Abi::Standard)
     } else if first.contains("Intel") {
         Family::IntelMpi
     } else if first.contains("MPICH") || !name.starts_with("libmpi.so") {
-        Family::Mpich
+        Family::Of(Abi::Mpich)
     } else {
-        Family::OpenMpi
+        Family::Of(Abi::OpenMpi)
     };
     // What the standard ABI's library says is the version of the MPI behind it.
     let version = match family {
-        Family::StandardAbi => Version::default(),
+        Family::Of(Abi::Standard) => Version::default(),
         _ => Version::find(first),
     };
     Mpi { family, version }
@@ -255,11 +256,15 @@ pub fn launcher() -> Option<Told> {
     let (family, version, name) = if said(OPEN_MPI).is_some() {
         // From version 5 on it says which it is.
         let version = said("OMPI_VERSION").map(|text| Version::find(&text));
-        (Family::OpenMpi, version.unwrap_or_default(), OPEN_MPI)
+        (
+            Family::Of(Abi::OpenMpi),
+            version.unwrap_or_default(),
+            OPEN_MPI,
+        )
     } else if env::vars_os().any(|(name, _)| name.as_bytes().starts_with(b"I_MPI_")) {
         (Family::IntelMpi, Version::default(), "I_MPI_*")
     } else if said(HYDRA).is_some() {
-        (Family::Mpich, Version::default(), HYDRA)
+        (Family::Of(Abi::Mpich), Version::default(), HYDRA)
     } else {
         return None;
     };

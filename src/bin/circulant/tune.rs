@@ -14,6 +14,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, process};
 
+use circulant::abi::LIBRARY;
 use circulant::launcher;
 use circulant::select::{Kind, Known, Lesson, Operation, load_profile, store_profile};
 
@@ -49,7 +50,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     libraries: Option<PathBuf>,
 
-    /// The build to use, as its folder is called, such as openmpi-4.1.4 [default: by the launcher]
+    /// The build to use, as its folder is called, such as openmpi [default: by the launcher]
     #[arg(long, value_name = "NAME")]
     build: Option<PathBuf>,
 
@@ -194,7 +195,7 @@ fn start(arguments: &Arguments, folder: &Path, work: &Path, output: Stdio) -> io
     command.env("CIRCULANT_MIN_BYTES", arguments.smallest.to_string());
     command.env("CIRCULANT_PROFILE_SAVE", work.join("profile.toml"));
     command.env("CIRCULANT_REPORT", work.join("report.json"));
-    command.env("LD_PRELOAD", run::preloaded(&folder.join(builds::LIBRARY)));
+    command.env("LD_PRELOAD", run::preloaded(&folder.join(LIBRARY)));
     let started = command.stdout(output).spawn();
     started.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.display())))
 }

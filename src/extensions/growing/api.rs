@@ -81,7 +81,7 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
-    pass_on!(circulant_allgather_merge(
+    pass_on!(required circulant_allgather_merge(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, compare, context, comm
     ));
     // SAFETY: arguments of a collective call, by this function's contract.
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
-    pass_on!(circulant_allreduce_v(
+    pass_on!(required circulant_allreduce_v(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, combine, context, comm
     ));
     // SAFETY: arguments of a collective call, by this function's contract.

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
-    pass_on!(circulant_successive_bcast(
+    pass_on!(required circulant_successive_bcast(
         n, count, datatype, produce, store, context, comm
     ));
     // SAFETY: an argument of this call.
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
 /// `comm` is a valid handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn circulant_successive_owner(comm: CommWord, i: c_int) -> c_int {
-    pass_on!(circulant_successive_owner(comm, i));
+    pass_on!(required circulant_successive_owner(comm, i));
     let classes = &native().constants;
     // SAFETY: an argument of this call.
     let Ok(communicator) = (unsafe { intra(comm) }) else {

@@ -1,0 +1,113 @@
+//! The dynamic linker: the objects of this process, and their symbols.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+
+/// A name, for the dynamic linker. Constant, or every call would look for its end.
+macro_rules! name {
+    ($name:ident) => {
+        const {
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name with a NUL in it"),
+            }
+        }
+    };
+}
+pub(crate) use name;
+
+/// An object of the process: an executable or a shared library, by the address where it begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Object(usize);
+
+impl Object {
+    /// The object that holds a function, if the dynamic linker knows it.
+    pub fn of(function: *mut c_void) -> Option<Object> {
+        described(function).map(|info| Object(info.dli_fbase.addr()))
+    }
+}
+
+/// The name of the file with the object that holds a function, as the dynamic linker knows it.
+pub fn file_of(function: *mut c_void) -> Option<CString> {
+    let info = described(function)?;
+    // SAFETY: the name of an object that was found is a string.
+    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+}
+
+fn described(function: *mut c_void) -> Option<libc::Dl_info> {
+    let mut info = std::mem::MaybeUninit::uninit();
+    // SAFETY: any address may be asked for; writes the record where it knows the address.
+    let known = unsafe { libc::dladdr(function, info.as_mut_ptr()) } != 0;
+    // SAFETY: written by the successful call.
+    known.then(|| unsafe { info.assume_init() })
+}
+
+/// Where the dynamic linker looks for a symbol: a handle that it takes at any time.
+#[derive(Clone, Copy)]
+pub struct Symbols(*mut c_void);
+
+// SAFETY: the dynamic linker takes its handles from any thread, and does its own locking.
+unsafe impl Send for Symbols {}
+// SAFETY: as above.
+unsafe impl Sync for Symbols {}
+
+impl Symbols {
+    /// In the global scope, in the order of loading.
+    pub const GLOBAL: Symbols = Symbols(libc::RTLD_DEFAULT);
+    /// In what comes after circulant in the global scope.
+    pub const NEXT: Symbols = Symbols(libc::RTLD_NEXT);
+
+    /// In an object that is loaded already. It stays loaded.
+    pub fn of_loaded(name: &CStr) -> Option<Symbols> {
+        // SAFETY: `name` is a string; RTLD_NOLOAD only finds what is loaded already.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        (!handle.is_null()).then_some(Symbols(handle))
+    }
+
+    /// In each of the objects that are loaded already.
+    pub fn of_all_loaded() -> impl Iterator<Item = Symbols> {
+        let names = loaded_objects().into_iter();
+        names.filter_map(|name| Symbols::of_loaded(&name))
+    }
+
+    /// In an object that is loaded now, if it can be. It stays loaded.
+    ///
+    /// # Safety
+    /// What the object runs when it is loaded may run now.
+    pub unsafe fn open(file: &CStr) -> Option<Symbols> {
+        // SAFETY: `file` is a string; for what is run, by this function's contract.
+        let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        (!handle.is_null()).then_some(Symbols(handle))
+    }
+
+    /// The symbol of this name.
+    pub fn find(self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a string, and a handle that is RTLD_DEFAULT, RTLD_NEXT or one that dlopen gave
+        // and that is never closed: nothing else makes a value of this type.
+        let address = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+}
+
+/// The names of the objects that are loaded. Only listed here and opened later: dlopen inside of
+/// dl_iterate_phdr would take the linker's locks in the wrong order.
+fn loaded_objects() -> Vec<CString> {
+    let mut names: Vec<CString> = Vec::new();
+    // SAFETY: `list_object` has the type that dl_iterate_phdr calls, and gets a pointer to `names`,
+    // which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(list_object), (&raw mut names).cast()) };
+    names
+}
+
+unsafe extern "C" fn list_object(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    names: *mut c_void,
+) -> c_int {
+    // SAFETY: the dynamic linker passes a valid record, and `names` as it was passed to it.
+    let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
+    if !name.is_null() {
+        // SAFETY: a name that is not null is a string.
+        names.push(unsafe { CStr::from_ptr(name) }.to_owned());
+    }
+    0
+}

@@ -1,0 +1,239 @@
+//! What the processes of a communicator tell each other, by collective calls on it: words, bytes,
+//! elements.
+
+use std::ffi::{c_int, c_void};
+
+use super::library::native;
+use super::{Array, Communicator, Error, TAG, check, ignored_status, int};
+
+impl Communicator {
+    /// Everybody gets rank 0's words. Collective.
+    pub fn share(self, words: &mut [u64]) -> Result<(), Error> {
+        // SAFETY: a slice.
+        unsafe { self.broadcast(words.as_mut_ptr().cast(), size_of_val(words), 0) }
+    }
+
+    /// As [`share`](Self::share), by an operation that programs seldom call: should a process be
+    /// without circulant, it is the least likely to be mixed up with the program's own. Collective.
+    pub fn deal(self, words: &mut [u64]) -> Result<(), Error> {
+        let own = native().constants.in_place.0;
+        let own = (self.rank()? == 0).then_some(std::ptr::without_provenance_mut(own));
+        self.scatter(words, own, 0, self.size()?)
+    }
+
+    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process'
+    /// group, if that `leads`; as [`deal`](Self::deal). `peers` are the other group's processes.
+    /// Collective.
+    pub fn deal_across(self, words: &mut [u64], leads: bool, peers: usize) -> Result<(), Error> {
+        let constants = &native().constants;
+        let sender = if self.rank()? == 0 {
+            constants.root.0
+        } else {
+            constants.proc_null.0
+        };
+        // There, and back to the other processes of the group that leads.
+        self.scatter(words, None, if leads { sender } else { 0 }, peers)?;
+        self.scatter(words, None, if leads { 0 } else { sender }, peers)
+    }
+
+    /// All of so many processes get the words of `root`, at `own` if that says so.
+    fn scatter(
+        self,
+        words: &mut [u64],
+        own: Option<*mut c_void>,
+        root: c_int,
+        peers: usize,
+    ) -> Result<(), Error> {
+        let byte = native().constants.byte;
+        let length = int(size_of_val(words));
+        let (counts, displacements) = (vec![length; peers], vec![0; peers]);
+        let sent: *mut c_void = words.as_mut_ptr().cast();
+        // SAFETY: `length` bytes at `words`, which the root only sends and the others only receive; an
+        // entry of each array for every process that the root sends to.
+        check(unsafe {
+            (native().functions.PMPI_Scatterv)(
+                sent,
+                counts.as_ptr(),
+                displacements.as_ptr(),
+                byte,
+                own.unwrap_or(sent),
+                length,
+                byte,
+                root,
+                self.handle(),
+            )
+        })
+    }
+
+    /// Everybody gets the bytes of `root`. Collective.
+    pub fn share_bytes(self, bytes: &mut [u8], root: usize) -> Result<(), Error> {
+        // SAFETY: a slice.
+        unsafe { self.broadcast(bytes.as_mut_ptr(), bytes.len(), int(root)) }
+    }
+
+    /// # Safety
+    /// `length` bytes at `start` may be read and written.
+    unsafe fn broadcast(self, start: *mut u8, length: usize, root: c_int) -> Result<(), Error> {
+        let (bcast, byte) = (native().functions.PMPI_Bcast, native().constants.byte);
+        // SAFETY: by this function's contract.
+        check(unsafe { bcast(start.cast(), int(length), byte, root, self.handle()) })
+    }
+
+    /// Everybody gets the elements of `root`. Collective.
+    pub fn share_elements(self, elements: &Array, root: usize) -> Result<(), Error> {
+        let (first, count, datatype) = elements.typed();
+        // SAFETY: `count` elements are there.
+        check(unsafe {
+            (native().functions.PMPI_Bcast)(
+                first.as_ptr(),
+                count,
+                datatype,
+                int(root),
+                self.handle(),
+            )
+        })
+    }
+
+    /// Sends bytes to one process, and receives as many from another.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn exchange(
+        self,
+        sent: &[u8],
+        to: usize,
+        received: &mut [u8],
+        from: usize,
+    ) -> Result<(), Error> {
+        let byte = native().constants.byte;
+        // SAFETY: two slices.
+        check(unsafe {
+            (native().functions.PMPI_Sendrecv)(
+                sent.as_ptr().cast(),
+                int(sent.len()),
+                byte,
+                int(to),
+                TAG,
+                received.as_mut_ptr().cast(),
+                int(received.len()),
+                byte,
+                int(from),
+                TAG,
+                self.handle(),
+                ignored_status(),
+            )
+        })
+    }
+
+    /// Everybody's word, by rank. Collective.
+    pub fn gather_all(self, word: u64) -> Result<Vec<u64>, Error> {
+        let words = self.gather_words([word])?;
+        Ok(words.into_iter().flatten().collect())
+    }
+
+    /// Everybody's words, by rank. Collective.
+    pub fn gather_words<const N: usize>(self, own: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
+        let mut words = vec![[0; N]; self.peers()?];
+        let (byte, bytes) = (native().constants.byte, size_of::<[u64; N]>() as c_int);
+        // SAFETY: the own words are read, and as many of each peer are written to `words`, which
+        // has room for those of all.
+        check(unsafe {
+            (native().functions.PMPI_Allgather)(
+                (&raw const own).cast(),
+                bytes,
+                byte,
+                words.as_mut_ptr().cast(),
+                bytes,
+                byte,
+                self.handle(),
+            )
+        })?;
+        Ok(words)
+    }
+
+    /// Everybody's elements, `counts` of each process, one after the other by rank, in `to`; the
+    /// own ones are `from`. Collective.
+    ///
+    /// # Errors
+    /// MPI's; or if there is not a count for each process, there is no room at `to` for all
+    /// elements, or they are of another datatype than `from`.
+    pub fn gather_elements(self, from: &Array, to: &Array, counts: &[usize]) -> Result<(), Error> {
+        let all = counts.iter().copied().fold(0, usize::saturating_add);
+        let fit = counts.len() == self.peers()? && all <= to.count();
+        if !fit || from.datatype() != to.datatype() {
+            return Err(Error(native().constants.err_arg.0));
+        }
+        let lengths: Vec<c_int> = counts.iter().map(|&count| int(count)).collect();
+        let mut next = 0;
+        let starts = counts.iter().map(|&count| {
+            next += count;
+            int(next - count)
+        });
+        let starts: Vec<c_int> = starts.collect();
+        let ((from, own, datatype), (to, ..)) = (from.typed(), to.typed());
+        // SAFETY: `own` elements are at `from`. There is a length and a start for each process, and
+        // room at `to`, for elements of this datatype, from each start on for as many as its
+        // length.
+        check(unsafe {
+            (native().functions.PMPI_Allgatherv)(
+                from.as_ptr(),
+                own,
+                datatype,
+                to.as_ptr(),
+                lengths.as_ptr(),
+                starts.as_ptr(),
+                datatype,
+                self.handle(),
+            )
+        })
+    }
+
+    /// Whether all processes of both groups of an inter-communicator say yes. Collective.
+    pub(super) fn all_agree_across(self, yes: bool) -> Result<bool, Error> {
+        // Each group learns what the other says; then the other, that it was told.
+        let theirs = self.all_agree(yes)?;
+        self.all_agree(yes && theirs)
+    }
+
+    /// Whether all processes say yes; of an inter-communicator, those of the other group.
+    /// Collective.
+    pub fn all_agree(self, yes: bool) -> Result<bool, Error> {
+        let (own, mut all) = (u8::from(yes), 0u8);
+        let constants = &native().constants;
+        // MPI_BAND is defined on MPI_BYTE, the one datatype handle that is needed everywhere else.
+        // SAFETY: one byte is read and one written.
+        check(unsafe {
+            (native().functions.PMPI_Allreduce)(
+                (&raw const own).cast(),
+                (&raw mut all).cast(),
+                1,
+                constants.byte,
+                constants.band,
+                self.handle(),
+            )
+        })?;
+        Ok(all != 0)
+    }
+
+    /// Everybody gets the sums of everybody's numbers. Collective.
+    pub fn sum_all(self, numbers: &mut [f64]) -> Result<(), Error> {
+        /// At once, well inside an `int`.
+        const MOST: usize = 1 << 27;
+        let constants = &native().constants;
+        let in_place = std::ptr::without_provenance(constants.in_place.0);
+        for some in numbers.chunks_mut(MOST) {
+            // SAFETY: a slice.
+            check(unsafe {
+                (native().functions.PMPI_Allreduce)(
+                    in_place,
+                    some.as_mut_ptr().cast(),
+                    int(some.len()),
+                    constants.double,
+                    constants.sum,
+                    self.handle(),
+                )
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! Private communicators, for circulant's messages.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::communicator::Group;
+use super::library::native;
+use super::{Communicator, Error, check};
+
+/// A private communicator: of the same processes as one of the program's, for circulant's messages.
+/// Freed when dropped.
+#[derive(Debug)]
+pub struct Private(Communicator);
+
+/// How many private communicators this process has.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Private {
+    /// Of the same processes as `communicator`, with errors returned. None if any process has
+    /// `most` of them already, or could not make it. Collective.
+    ///
+    /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
+    /// callbacks.
+    pub fn twin(communicator: Communicator, most: usize) -> Result<Option<Private>, Error> {
+        Private::make(communicator, most, Communicator::all_agree, || {
+            let group = Group::of(communicator)?;
+            let mut twin = native().constants.comm_null;
+            let create = native().functions.PMPI_Comm_create;
+            // SAFETY: the group is this communicator's own.
+            check(unsafe { create(communicator.handle(), group.handle(), &mut twin) })?;
+            // SAFETY: MPI gave it.
+            Private::new(unsafe { Communicator::new(twin) })
+        })
+    }
+
+    /// The same of both groups of an inter-communicator together, as one: first the processes of
+    /// this process's group, if that `leads`. Collective.
+    pub fn union(inter: Communicator, leads: bool, most: usize) -> Result<Option<Private>, Error> {
+        Private::make(inter, most, Communicator::all_agree_across, || {
+            let mut union = native().constants.comm_null;
+            let high = c_int::from(!leads);
+            let merge = native().functions.PMPI_Intercomm_merge;
+            // SAFETY: an inter-communicator, of which each group says the same and not what the
+            // other says.
+            check(unsafe { merge(inter.handle(), high, &mut union) })?;
+            // SAFETY: MPI gave it.
+            Private::new(unsafe { Communicator::new(union) })
+        })
+    }
+
+    fn make(
+        communicator: Communicator,
+        most: usize,
+        all_agree: fn(Communicator, bool) -> Result<bool, Error>,
+        make: impl FnOnce() -> Result<Private, Error>,
+    ) -> Result<Option<Private>, Error> {
+        let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
+        if !all_agree(communicator, may)? {
+            return Ok(None);
+        }
+        let made = communicator.with_errors_returned(make);
+        Ok(if all_agree(communicator, made.is_ok())? {
+            made.ok()
+        } else {
+            None
+        })
+    }
+
+    /// Takes over a communicator that was just made.
+    fn new(made: Communicator) -> Result<Private, Error> {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        let (private, handle) = (Private(made), made.handle());
+        let errors_return = native().constants.errors_return;
+        // SAFETY: a valid communicator and a predefined handler.
+        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;
+        Ok(private)
+    }
+
+    /// A communicator of this process alone. Local.
+    pub(super) fn alone(&self) -> Result<Private, Error> {
+        Private::new(self.0.create_alone()?)
+    }
+
+    /// The communicator.
+    pub fn communicator(&self) -> Communicator {
+        self.0
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        // Without pending transfers, unless an error left some, which MPI then completes or drops
+        // by itself.
+        self.0.free();
+    }
+}
