@@ -517,8 +517,8 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
 }
 
 /// Whether what a group sends to the other is divided by blocks, which are equal in each group, or
-/// else evenly. By blocks takes the fewest messages, which counts if the longest fits into a step of
-/// `segment` bytes. If it is longer, the bytes count.
+/// else evenly. By blocks takes the fewest messages, which counts if the longest fits into a step
+/// of `segment` bytes. If it is longer, the bytes count.
 pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
     longest <= segment
 }

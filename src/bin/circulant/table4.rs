@@ -153,9 +153,9 @@ Microseconds: a process, averaged over the p.
 What was timed: p from the first on, each further by the step, round and round in the range; of a p
 up to {} all processes, of a larger one {STRETCHES} stretches of {STRETCH} consecutive ones. All
 their entries were compared, and are the same in C and ours. C and ours took {TURNS} turns each, one
-after the other, of which the median is taken. Seconds: such a turn of all processes timed. Ours / C:
-of single p, without the twentieth at either end. Receive: receive schedules alone; table: those of
-all p processes at once; microseconds for a process.
+after the other, of which the median is taken. Seconds: such a turn of all processes timed. Ours /
+C: of single p, without the twentieth at either end. Receive: receive schedules alone; table: those
+of all p processes at once; microseconds for a process.
 ",
         STRETCHES * STRETCH,
     )?;
