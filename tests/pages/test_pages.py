@@ -160,8 +160,8 @@ class Messages(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def is_printed(self, piece):
-        """What is put into a string may begin behind its word "is" or "and"."""
-        without = re.sub(r"^(is|and) ", "", piece)
+        """What is put into a string may begin behind its word "is", "and" or "but"."""
+        without = re.sub(r"^(is|and|but) ", "", piece)
         return any(piece in string or string.startswith(without) for string in self.sources)
 
     def test_those_that_the_library_prints_are_on_the_page(self):
