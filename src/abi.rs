@@ -1,7 +1,8 @@
 //! The ABIs of MPI, and the names of the builds for them.
 //!
 //! A build of circulant is for one ABI, and serves all MPI libraries that have it. Installed builds
-//! lie together, each in a folder that is named after its ABI, so that any of them finds the others:
+//! lie together, each in a folder that is named after its ABI, so that any of them finds the
+//! others:
 //!
 //! ```text
 //! lib/libcirculant.so                     a link to one of the others

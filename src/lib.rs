@@ -14,16 +14,16 @@
 //! | `communicator` | what is kept for a communicator, behind a keyval attribute | yes | no |
 //! | [`store`] | what processes tell each other through the launcher | no | yes |
 //! | [`engine`] | runs the stages of a call over a transport | no | forbidden |
-//! | [`stage`] | algorithms: lists of plans, each on a team and a view of the data | no | forbidden |
+//! | [`stage`] | algorithms: lists of plans, each on a team and a view | no | forbidden |
 //! | [`team`] | lists of ranks, and what is computed once for their number | no | forbidden |
 //! | [`transport`] | messages and memory, by name; over MPI's point-to-point calls | yes | yes |
 //! | [`plan`] | per algorithm, the rounds of one process, as data | no | forbidden |
 //! | [`report`] | counters, trace line, report at the end of the run | no | forbidden |
 //! | [`pool`] | scratch, on lease to calls | no | forbidden |
-//! | [`select`] | settings; which algorithm runs a call, and with which parameters | no | forbidden |
+//! | [`select`] | settings; which algorithm runs a call, with what parameters | no | forbidden |
 //! | [`schedule`] | skips, baseblocks, receive and send schedules | no | forbidden |
 //! | [`nodes`] | which rank is on which node | no | forbidden |
-//! | [`rounding`] | whether two floating-point results differ by more than rounding | no | forbidden |
+//! | [`rounding`] | whether floating-point results differ by more than rounding | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | `linker` | the dynamic linker: objects of the process, and their symbols | no | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |

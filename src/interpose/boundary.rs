@@ -52,7 +52,8 @@ pub fn cross(
 /// one register, or one slot of the stack, each. The upper half of a smaller integer means nothing.
 pub type Word = usize;
 
-/// An MPI_Comm as it comes. From Rust, `comm.0 as CommWord` of mpi-sys, whether handles are integers or pointers.
+/// An MPI_Comm as it comes. From Rust, `comm.0 as CommWord` of mpi-sys, whether handles are
+/// integers or pointers.
 pub type CommWord = Word;
 
 /// An MPI_Datatype as it comes.
@@ -68,13 +69,14 @@ pub unsafe fn typed<T: Copy>(word: Word) -> T {
     unsafe { std::mem::transmute_copy(&word) }
 }
 
-/// Goes on to circulant's own function of this name in the build for another MPI, if calls go there:
-/// `of_opened` by what an earlier call has found; `required` for functions with handles, which must
-/// not be looked at before it is known whose they are.
+/// Goes on to circulant's own function of this name in the build for another MPI, if calls go
+/// there: `of_opened` by what an earlier call has found; `required` for functions with handles,
+/// which must not be looked at before it is known whose they are.
 macro_rules! pass_on {
     ($find:ident $name:ident($($argument:ident),*)) => {
         if let Some(other) = $crate::interpose::$find($crate::linker::name!($name)) {
-            let own = $name as unsafe extern "C" fn($($crate::interpose::inferred!($argument)),*) -> _;
+            let own = $name
+                as unsafe extern "C" fn($($crate::interpose::inferred!($argument)),*) -> _;
             // SAFETY: circulant's function of this name, which has this type, in another build; the
             // arguments as the program passed them.
             return unsafe { $crate::interpose::of_type(own, other)($($argument),*) };

@@ -1,8 +1,8 @@
 //! The other builds of circulant: where the process has an MPI of another ABI than this build is
 //! for, all calls go to the build for that, which is opened for it.
 //!
-//! Which MPI it is, is known once a function of MPI has been called. Where there is no build for it,
-//! one line of the job says so, and all calls of MPI go to the MPI library as they are.
+//! Which MPI it is, is known once a function of MPI has been called. Where there is no build for
+//! it, one line of the job says so, and all calls of MPI go to the MPI library as they are.
 
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::fs;

@@ -22,7 +22,8 @@ use crate::select::Operation;
 macro_rules! intercept {
     ($(
         $(#[$attribute:meta])*
-        $name:ident / $profiled:ident($($argument:ident: $type:ty),*) $(first $first:block)? $body:block
+        $name:ident / $profiled:ident($($argument:ident: $type:ty),*) $(first $first:block)?
+            $body:block
     )*) => {$(
         $(#[$attribute])*
         /// # Safety
@@ -76,9 +77,9 @@ macro_rules! word {
 }
 
 /// The collective operations, each with its twin for large counts. `Count` is what either counts
-/// with, `Displacement` what it measures displacements with. `arrays` are those of them that have an
-/// entry for each rank, of the communicator's `size` or its `peers`. `message` are the elements of a
-/// call that has the same bytes in all processes.
+/// with, `Displacement` what it measures displacements with. `arrays` are those of them that have
+/// an entry for each rank, of the communicator's `size` or its `peers`. `message` are the elements
+/// of a call that has the same bytes in all processes.
 macro_rules! exports {
     ($(
         $name:ident, $profiled:ident, $large:ident, $large_profiled:ident
@@ -132,8 +133,8 @@ macro_rules! exports {
     (@message $message:expr) => { Some($message) };
 }
 
-/// Calls the MPI library's function; where it has none for large counts, the plain one, which has an
-/// error for a count that is too large.
+/// Calls the MPI library's function; where it has none for large counts, the plain one, which has
+/// an error for a count that is too large.
 macro_rules! forward {
     (($function:ident)($($argument:ident),*) $communicator:ident) => {
         (native().functions.$function)($($argument,)* $communicator.handle())

@@ -48,8 +48,8 @@ impl Communicator {
         let length = int(size_of_val(words));
         let (counts, displacements) = (vec![length; peers], vec![0; peers]);
         let sent: *mut c_void = words.as_mut_ptr().cast();
-        // SAFETY: `length` bytes at `words`, which the root only sends and the others only receive; an
-        // entry of each array for every process that the root sends to.
+        // SAFETY: `length` bytes at `words`, which the root only sends and the others only receive;
+        // an entry of each array for every process that the root sends to.
         check(unsafe {
             (native().functions.PMPI_Scatterv)(
                 sent,

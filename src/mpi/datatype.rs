@@ -393,9 +393,9 @@ impl Datatype {
         })
     }
 
-    /// How many arguments of each kind its constructor took. None where MPI does not say. It is asked
-    /// with large counts where it has them: the other form is an error for a datatype that was made
-    /// with large counts.
+    /// How many arguments of each kind its constructor took. None where MPI does not say. It is
+    /// asked with large counts where it has them: the other form is an error for a datatype that
+    /// was made with large counts.
     fn constructor(&self) -> Option<Constructor> {
         let functions = &native().functions;
         let mut made = Constructor::default();

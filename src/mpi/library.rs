@@ -10,8 +10,8 @@
 //! circulant exports functions of MPI's, `PMPI_*` as well, so those are looked up in the MPI
 //! library's own object and not in the global scope, where ours may come first.
 //!
-//! A process may have an MPI of another ABI than this library was built for. Then nothing here is of
-//! any use but [`unusable`], which has to be asked first.
+//! A process may have an MPI of another ABI than this library was built for. Then nothing here is
+//! of any use but [`unusable`], which has to be asked first.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -119,10 +119,12 @@ natives! {
             *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype, MPI_Comm
         );
         PMPI_Allgatherv(
-            *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int, MPI_Datatype,
-            MPI_Comm
+            *const c_void, c_int, MPI_Datatype, *mut c_void, *const c_int, *const c_int,
+            MPI_Datatype, MPI_Comm
         );
-        PMPI_Reduce_scatter_block(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm);
+        PMPI_Reduce_scatter_block(
+            *const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op, MPI_Comm
+        );
         PMPI_Reduce_scatter(
             *const c_void, *mut c_void, *const c_int, MPI_Datatype, MPI_Op, MPI_Comm
         );
@@ -183,13 +185,13 @@ natives! {
         PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
         PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
         PMPI_Scatterv(
-            *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int, MPI_Datatype,
-            c_int, MPI_Comm
+            *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int,
+            MPI_Datatype, c_int, MPI_Comm
         );
         PMPI_Send(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm);
         PMPI_Sendrecv(
-            *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype, c_int,
-            c_int, MPI_Comm, *mut MPI_Status
+            *const c_void, c_int, MPI_Datatype, c_int, c_int, *mut c_void, c_int, MPI_Datatype,
+            c_int, c_int, MPI_Comm, *mut MPI_Status
         );
         PMPI_Test(*mut MPI_Request, *mut c_int, *mut MPI_Status);
         PMPI_Type_create_keyval(
@@ -394,8 +396,9 @@ pub fn unusable() -> Option<&'static Unusable> {
     found().native.as_ref().err()
 }
 
-/// Whether the MPI library has its launcher's PMI connection to itself, and uses it: MPICH and what is
-/// built from it. A process that says something there and then ends without MPI is taken for failed.
+/// Whether the MPI library has its launcher's PMI connection to itself, and uses it: MPICH and what
+/// is built from it. A process that says something there and then ends without MPI is taken for
+/// failed.
 pub fn speaks_pmi() -> bool {
     matches!(ABI, Abi::Mpich | Abi::Standard) && unusable().is_none()
 }

@@ -1,5 +1,5 @@
-//! Memory that the program passed to a call, or that is circulant's own: as an address, and as bytes.
-//! As elements of a datatype it is an [`Array`](super::Array).
+//! Memory that the program passed to a call, or that is circulant's own: as an address, and as
+//! bytes. As elements of a datatype it is an [`Array`](super::Array).
 //!
 //! **What makes it safe.** A [`Buffer`] is an address that is compared and moved, never followed.
 //! Only a [`Region`] and an `Array` are read and written through, always inside their bounds, and

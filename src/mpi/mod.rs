@@ -1,5 +1,5 @@
-//! Bindings of the MPI library that is in the process. Nothing here knows what circulant is for. Each
-//! file imports from those above it in this table:
+//! Bindings of the MPI library that is in the process. Nothing here knows what circulant is for.
+//! Each file imports from those above it in this table:
 //!
 //! | file | what it holds |
 //! | --- | --- |

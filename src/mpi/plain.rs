@@ -16,8 +16,8 @@ pub trait Plain {
     fn plain(&self) -> Self::Plain;
 }
 
-/// A count. What no `int` holds becomes -1. MPI raises its error for that where it reads the count; of
-/// some calls it reads none, on some processes, and the program may have passed anything.
+/// A count. What no `int` holds becomes -1. MPI raises its error for that where it reads the count;
+/// of some calls it reads none, on some processes, and the program may have passed anything.
 impl Plain for i64 {
     type Plain = c_int;
 

@@ -1,5 +1,5 @@
-//! The builds of the library that are installed: one a folder, named after its ABI; in a build tree,
-//! after its MPI (scripts/mpi-id).
+//! The builds of the library that are installed: one a folder, named after its ABI; in a build
+//! tree, after its MPI (scripts/mpi-id).
 
 use std::cmp::Ordering;
 use std::path::{self, Path, PathBuf};

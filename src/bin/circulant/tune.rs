@@ -39,7 +39,8 @@ pub struct Arguments {
     quick: bool,
 
     /// Bytes of the smallest calls
-    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(2..=1 << 29))]
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    #[arg(value_parser = clap::value_parser!(u64).range(2..=1 << 29))]
     smallest: u64,
 
     /// Bytes of the largest calls [default: 16777216, with --quick 1048576]
@@ -147,9 +148,9 @@ fn chosen_folder(arguments: &Arguments) -> io::Result<PathBuf> {
     }
 }
 
-/// Where the dynamic linker is to look for the MPI library that the MPI program needs, if it does not
-/// find it: a build serves every MPI of an ABI, wherever that is, but the program names one. Each
-/// process has a link in `work` with that name.
+/// Where the dynamic linker is to look for the MPI library that the MPI program needs, if it does
+/// not find it: a build serves every MPI of an ABI, wherever that is, but the program names one.
+/// Each process has a link in `work` with that name.
 fn library_path(program: &Path, work: &Path) -> io::Result<Option<OsString>> {
     /// The names of one library, in MPICH and in Debian's MPICH.
     const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
