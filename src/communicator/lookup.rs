@@ -163,6 +163,14 @@ pub fn mark_duplicated(communicator: Communicator) {
     }
 }
 
+/// Revokes circulant's own communicator for the processes of this one, if there is one. Local.
+pub fn revoke(communicator: Communicator) {
+    let makes_none = || true;
+    with_state(communicator, makes_none, |state| {
+        state.inspect(|state| state.revoke());
+    });
+}
+
 /// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started
 /// by a session only: MPI_COMM_SELF must not be used there.
 pub fn hook_end() {

@@ -34,7 +34,7 @@ mod state;
 
 pub use job::process;
 pub use known::choice;
-pub use lookup::{hook_end, is_small, mark_duplicated, while_freed, with_state};
+pub use lookup::{hook_end, is_small, mark_duplicated, revoke, while_freed, with_state};
 pub use roll::{commit, while_starting};
 pub use service::Service;
 pub use state::State;

@@ -109,16 +109,16 @@ impl Reserve for Arc<Allocation> {
 
 impl Service {
     /// For process `place` of a team of `size`, whose ranks on the private communicator are those
-    /// from `first` on. Collective.
+    /// from `first` on. `devices`: whether a process may have buffers in the memory of a device.
     pub(super) fn new(
         (first, place, size): (usize, usize, usize),
         nodes: usize,
+        devices: bool,
         settings: &Settings,
         private: Private,
-    ) -> Result<Service, Stop> {
-        let devices = settings.gpu && !private.all_agree(!device::may_be_used())?;
+    ) -> Service {
         let graph = Arc::new(Graph::new(size, settings.skips));
-        Ok(Service {
+        Service {
             calls: 0,
             devices,
             private,
@@ -139,7 +139,7 @@ impl Service {
             spare: Spare::default(),
             kept: None,
             accepted: Vec::new(),
-        })
+        }
     }
 
     /// The private communicator.

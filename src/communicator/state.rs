@@ -1,6 +1,7 @@
 //! What is known of a communicator: who is in it, the agreed settings, the nodes.
 
 use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +14,10 @@ use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
 use crate::message::say;
-use crate::mpi::{self, Array, Communicator, Error, Private};
+use crate::mpi::{self, Array, Communicator, Error, Private, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
+use crate::pool::Agreement;
 use crate::select::{self, BcastOrder, Checks, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
@@ -36,6 +38,8 @@ pub struct State {
     native_below: [u64; Operation::OF_MPI],
     /// Which rank is on which node, once it was asked for.
     nodes: OnceCell<Arc<Nodes>>,
+    /// The private communicator, once there is one. It lives as long as this.
+    private: OnceCell<Communicator>,
     /// Taken out during a call, so that no lock is held while MPI runs.
     service: Mutex<Slot>,
     /// The root of the latest broadcast, or a number that is no rank.
@@ -107,6 +111,7 @@ impl State {
             settings,
             native_below,
             nodes: OnceCell::new(),
+            private: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
             choices: Mutex::new([None; Operation::OF_MPI]),
             latest_root: AtomicUsize::new(usize::MAX),
@@ -303,7 +308,10 @@ impl State {
                 Err(self.refuse(Reason::NoCommunicator))
             }
             Slot::Untried => match self.make_private()? {
-                Some(private) => self.make_service(private),
+                Some(private) => {
+                    let _ = self.private.set(private.communicator());
+                    self.make_service(private)
+                }
                 None => Err(self.refuse(Reason::NoCommunicator)),
             },
         }
@@ -319,8 +327,10 @@ impl State {
     }
 
     /// Collective. All that is ever agreed on between groups is agreed on here, since it must not
-    /// depend on a call: not all processes know the size of a broadcast between groups.
+    /// depend on a call: not all processes know the size of a broadcast between groups. After an
+    /// error the private communicator is not freed, as in `serve`.
     fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
+        let private = ManuallyDrop::new(private);
         let groups = self
             .remote
             .map(|remote| remote.groups(self.rank, self.size));
@@ -330,14 +340,18 @@ impl State {
                 .count(),
             None => 0,
         };
+        let devices = self.settings.gpu && !private.all_agree(!device::may_be_used())?;
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
-        Ok(Box::new(Service::new(
-            place,
-            nodes,
-            &self.settings,
-            private,
-        )?))
+        let private = ManuallyDrop::into_inner(private);
+        let service = Service::new(place, nodes, devices, &self.settings, private);
+        Ok(Box::new(service))
+    }
+
+    /// Revokes the private communicator: who waits on it, in a call that another process has left,
+    /// waits no longer. Local.
+    pub(super) fn revoke(&self) {
+        self.private.get().inspect(|private| private.revoke());
     }
 
     fn refuse(&self, reason: Reason) -> Stop {

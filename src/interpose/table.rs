@@ -8,7 +8,7 @@ use crate::call::attempt;
 use crate::collective::{
     Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
-use crate::communicator::{commit, hook_end, mark_duplicated, while_freed, while_starting};
+use crate::communicator::{commit, hook_end, mark_duplicated, revoke, while_freed, while_starting};
 use crate::linker::name;
 use crate::mpi::{
     Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
@@ -337,6 +337,19 @@ intercept! {
             // SAFETY: as above.
             None => unsafe { (functions.PMPI_Comm_idup)(comm, newcomm, request) },
         }
+    }
+
+    /// MPIX_Comm_revoke, which ends all waiting on a communicator that a process has failed of. It does
+    /// so on circulant's own for the same processes, too: who waits there, for a process that lives and
+    /// has left the call with an error, would wait for ever. Local.
+    ///
+    MPIX_Comm_revoke / PMPIX_Comm_revoke(comm: MPI_Comm) {
+        let Some(function) = native().functions.PMPIX_Comm_revoke else {
+            return native().constants.err_arg.0;
+        };
+        revoke(communicator!(comm));
+        // SAFETY: the argument as the program passed it.
+        unsafe { function(comm) }
     }
 
     /// MPI_Init, in which this process tells the others that it has circulant. After it the end of

@@ -130,6 +130,14 @@ impl Communicator {
         Ok(Communicator(alone))
     }
 
+    /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error. Local.
+    pub fn revoke(self) {
+        if let Some(revoke) = native().functions.PMPIX_Comm_revoke {
+            // SAFETY: a communicator that is in use.
+            unsafe { revoke(self.0) };
+        }
+    }
+
     /// Frees it: one that was made for us, and is not used any more.
     pub(super) fn free(mut self) {
         // SAFETY: a handle that MPI gave for us to free.

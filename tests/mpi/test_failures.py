@@ -1,0 +1,29 @@
+"""Processes that are killed while others go on without them, as ULFM asks (revoked.c): on MPIs that can."""
+
+import re
+
+import pytest
+
+CALLS = [0, 3, 9, 20]
+
+
+def survivors(run):
+    found = re.search(r"^survivors (\d+) of (\d+), errors (\d+), circulant (\d+)$", run.stdout, re.MULTILINE)
+    assert found, run.describe()
+    return [int(number) for number in found.groups()]
+
+
+@pytest.mark.parametrize("microseconds", [0, 300, 3000], ids=lambda time: f"after-{time}-us")
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("processes, victim", [(3, 0), (4, 1), (6, 2), (9, 5), (16, 15)])
+def test_survivors_of_a_failure(mpi, report, processes, victim, call, microseconds):
+    """Every survivor finishes all calls, with right results, most of them by circulant: also who waits, in a
+    call, for a process that lives and has left it with an error. (The launcher may stay: natively, too.)"""
+    program = mpi.program("revoked")
+    if mpi.family != "openmpi" or not program.exists():
+        pytest.skip("an MPI that does not go on after a failure")
+    command = ["--with-ft", "ulfm", program, victim, call, microseconds]
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1}, timeout=25)
+    left, before, _, ours = survivors(run)
+    assert (left, before) in [(processes - 1, processes), (processes, processes)], run.describe()
+    assert ours >= 10, run.describe()
