@@ -505,6 +505,165 @@ fn a_report_is_shown_and_drawn() {
     }
 }
 
+/// A report over all ranks: of a broadcast on all, and of an operation of circulant's own on some.
+fn over_ranks() -> String {
+    let ranks = r#""ranks": {
+        "processes": 16, "nodes": 4, "run_seconds": {"least": 9.5, "mean": 10.0, "most": 11.0},
+        "sizes": [
+            {"operation": "bcast", "bytes": 1048576, "processes": 16, "fewest_processes": 16,
+             "nodes": 4, "ranks": 16, "calls": 12,
+             "calls_of_rank": {"least": 12, "mean": 12, "most": 12}, "sum_of_bytes": 12582912.0,
+             "seconds": {"least": 0.5, "mean": 0.75, "most": 1.0}, "share_of_run": 0.075,
+             "waiting_seconds": 0.25,
+             "ran": {"circulant": {"calls": 10, "seconds": 8.0}, "native": {"calls": 2, "seconds": 4.0}}},
+            {"operation": "allreduce_v", "bytes": null, "processes": 8, "fewest_processes": 2,
+             "nodes": null, "ranks": 8, "calls": 3,
+             "calls_of_rank": {"least": 3, "mean": 3, "most": 3}, "sum_of_bytes": 300.0,
+             "seconds": {"least": 0.5, "mean": 0.5, "most": 0.5}, "share_of_run": 0.025,
+             "waiting_seconds": 0.0, "ran": {"growing": {"calls": 3, "seconds": 4.0}}}
+        ]
+    }, "sizes""#;
+    REPORT.replacen("\"sizes\"", ranks, 1)
+}
+
+#[test]
+fn a_report_over_all_ranks_is_shown() {
+    let (success, out, err, _) = report("ranks", &over_ranks(), false);
+    assert!(success && err.is_empty(), "{err}");
+    assert!(
+        out.contains("Over all 16 ranks on 4 nodes, which ran for 10.000 s (9.500 to 11.000):"),
+        "{out}"
+    );
+    let [_, ranks, _] = tables(&out).try_into().unwrap();
+    let expected = [
+        [
+            "bcast", "1048576", "16", "4", "16", "12", "0.500", "0.750", "1.000", "0.250",
+        ],
+        [
+            "allreduce_v",
+            "",
+            "2 to 8",
+            "",
+            "8",
+            "3",
+            "0.500",
+            "0.500",
+            "0.500",
+            "0.000",
+        ],
+    ];
+    for (row, expected) in ranks[1..].iter().zip(expected) {
+        assert_eq!(row[..10], expected);
+    }
+    assert_eq!(ranks[1][10..], ["7.5%", "circulant 10, native 2"]);
+    let missing = REPORT.replacen(
+        "\"sizes\"",
+        "\"ranks\": null, \"ranks_missing\": \"of a <fault>\", \"sizes\"",
+        1,
+    );
+    let (success, out, ..) = report("missing", &missing, false);
+    assert!(
+        success && out.contains("This is of one rank alone: of a <fault>."),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_report_is_drawn_on_a_page() {
+    let missing = REPORT.replacen(
+        "\"sizes\"",
+        "\"ranks\": null, \"ranks_missing\": \"of a <fault>\", \"sizes\"",
+        1,
+    );
+    for (name, text, parts) in [
+        (
+            "page",
+            over_ranks(),
+            [
+                "Of all 16 ranks on 4 nodes",
+                "waiting: 0.250000 s",
+                "allreduce_v",
+            ],
+        ),
+        (
+            "missing-page",
+            missing,
+            [
+                "alone: of a &lt;fault&gt;",
+                "native: 2 calls",
+                "could save 0.900",
+            ],
+        ),
+        (
+            "old-page",
+            REPORT.to_owned(),
+            ["Of rank 0 of 16.", "native: 2 calls", "bcast 1 MiB"],
+        ),
+    ] {
+        let folder = Folder::new(name);
+        fs::write(folder.join("report.json"), text).unwrap();
+        let mut circulant = circulant();
+        circulant.current_dir(&folder.0);
+        circulant.args(["report", "report.json", "--html", "page.html"]);
+        let (status, _, err) = texts(circulant.output().unwrap());
+        assert_eq!((status, &*err), (Some(0), ""));
+        let page = fs::read_to_string(folder.join("page.html")).unwrap();
+        for part in parts {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(
+            !page.contains("<script") && !page.contains("href"),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn two_runs_are_compared_over_all_ranks() {
+    let second = over_ranks()
+        .replace("\"mean\": 0.75", "\"mean\": 0.375")
+        .replace("\"mean\": 10.0", "\"mean\": 8.0");
+    let (status, out, err) = compare("compared-ranks", &over_ranks(), &second);
+    assert_eq!((status, &*err), (Some(0), ""));
+    assert!(
+        out.contains("run time: 10.000 s, then 8.000 s: 1.25\n"),
+        "{out}"
+    );
+    let [rows] = tables(&out).try_into().unwrap();
+    // Means over all ranks: the second operation was called by half of them.
+    assert_eq!(
+        rows[1][..11],
+        [
+            "allreduce_v",
+            "",
+            "2 to 8",
+            "",
+            "3",
+            "3",
+            "0.250",
+            "0.250",
+            "1.00",
+            "0.000",
+            "0.000"
+        ]
+    );
+    assert_eq!(
+        rows[2][..11],
+        [
+            "bcast", "1048576", "16", "4", "12", "12", "0.750", "0.375", "2.00", "0.250", "0.250"
+        ]
+    );
+    assert_eq!(rows[3][6..9], ["1.000", "0.625", "1.60"]);
+    assert_eq!(
+        rows[2][11..],
+        ["circulant 10, native 2", "circulant 10, native 2"]
+    );
+    // With a report of one rank alone, that rank is compared.
+    let (status, out, _) = compare("compared-rank", &over_ranks(), REPORT);
+    assert_eq!(status, Some(0));
+    assert!(!out.contains("Over all ranks"), "{out}");
+}
+
 #[test]
 fn what_is_no_report_is_named() {
     for text in ["", "{}", "[1, 2", &REPORT.replace("\"sizes\"", "\"sises\"")] {

@@ -16,12 +16,16 @@ mod clock;
 mod compare;
 #[path = "circulant/completion.rs"]
 mod completion;
+#[path = "circulant/contents.rs"]
+mod contents;
 #[path = "circulant/info.rs"]
 mod info;
 #[path = "circulant/markdown.rs"]
 mod markdown;
 #[path = "circulant/misplaced.rs"]
 mod misplaced;
+#[path = "circulant/page.rs"]
+mod page;
 #[path = "circulant/program.rs"]
 mod program;
 #[path = "circulant/report.rs"]

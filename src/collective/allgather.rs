@@ -85,6 +85,8 @@ impl Allgather {
         }
         let (sent, (received, from_each)) = (self.sent()?, self.received()?);
         if self.operation == Operation::Allgatherv {
+            // Until all is known.
+            work.bytes = received as u64;
             return Ok(Facts {
                 unknown: Unknown::Sizes,
                 ..AllgatherBetween::facts(self.operation, groups, usize::MAX, 0)

@@ -21,6 +21,9 @@ pub struct Bcast {
 impl Collective for Bcast {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         if let Some(groups) = state.groups()? {
+            if Root::new(self.root) != Root::Neighbour {
+                work.bytes = self.bytes().unwrap_or(0) as u64;
+            }
             // The root and the other group: of either, and of any size.
             let most = 1 + groups.sizes[0].max(groups.sizes[1]);
             return Ok(Facts {

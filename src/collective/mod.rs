@@ -131,7 +131,7 @@ fn run_with(
         report::count(operation, outcome, &work);
     }
     if observes {
-        report::count_by_size(operation, outcome, &work);
+        report::count_by_size(operation, outcome, &work, state.place(root));
         trace(operation, state, root, outcome, work);
     }
     match check.map(|check| check.finish(state, root, native)) {

@@ -18,8 +18,6 @@ pub struct Process {
     pub size: usize,
     /// Where its report goes, if it writes one.
     pub report: Option<Destination>,
-    /// Whether calls are timed, for a report or a trace.
-    pub observes: bool,
 }
 
 static PROCESS: OnceCell<Process> = OnceCell::new();
@@ -50,7 +48,6 @@ pub fn process() -> &'static Process {
         let report = settings.report.as_deref();
         let report = report.and_then(|setting| Destination::of_rank(setting, rank, spawned));
         Process {
-            observes: report.is_some() || settings.trace,
             report,
             rank,
             size,
@@ -82,6 +79,18 @@ pub(super) fn settings() -> &'static Settings {
     JOB.get().unwrap_or(&process().settings)
 }
 
+/// Whether calls are timed where these settings were agreed on: for the report over all ranks, for
+/// which rank 0 asks, for a report of this process's own, or for a trace.
+pub(super) fn observes(agreed: &Settings) -> bool {
+    let process = process();
+    agreed.has_report() || process.report.is_some() || process.settings.trace
+}
+
+/// The settings that all processes of the job have agreed on, if they have.
+pub(super) fn agreed() -> Option<&'static Settings> {
+    JOB.get()
+}
+
 /// Calls of `operation` with fewer bytes go to the MPI library on every communicator. 0, as long as
 /// not all processes know the settings of the job. Also 0, if calls are timed, since small ones are
 /// then counted like others; and for operations that MPI does not have.
@@ -94,7 +103,7 @@ pub(super) fn native_below(operation: Operation) -> u64 {
 /// Remembers that all processes of the job have these settings.
 pub(super) fn settle(agreed: &Settings) {
     remember(agreed);
-    if !process().observes {
+    if !observes(agreed) {
         let limit = |index| select::native_below(Operation::VARIANTS[index], agreed);
         NATIVE_BELOW.get_or_init(|| std::array::from_fn(limit));
     }

@@ -12,10 +12,8 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
-use super::{State, duplicated, job, known};
-use crate::message::say;
-use crate::mpi::{self, Attribute, Communicator};
-use crate::report::{self, Header};
+use super::{State, closing, duplicated, job};
+use crate::mpi::{self, Attribute, Communicator, Moment};
 use crate::select::Operation;
 
 static STATE: Attribute<State> = Attribute::new();
@@ -44,43 +42,21 @@ impl Freed {
 }
 
 /// Dropped when MPI is about to end.
-struct AtEnd;
+struct AtEnd {
+    /// When it was hooked.
+    began: Moment,
+}
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
         if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
-            write();
+            closing::write(self.began);
             STATE.end();
             mpi::free_probe();
             mpi::forget_datatypes();
             duplicated::end();
             END.end();
         }
-    }
-}
-
-/// Writes the profile and the report, where settings say so.
-fn write() {
-    let process = job::process();
-    let profile = process.settings.profile_save.as_deref();
-    if let Some(file) = profile.filter(|_| process.rank == 0) {
-        known::save(file);
-    }
-    let Some(destination) = &process.report else {
-        return;
-    };
-    let header = Header {
-        mpi: &mpi::native().version,
-        processes: process.size,
-        rank: process.rank,
-        settings: job::settings(),
-        known: &known::all(),
-    };
-    if let Err(error) = report::write(destination, &header) {
-        let setting = process.settings.report.as_deref().unwrap_or_default();
-        say(&format!(
-            "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
-        ));
     }
 }
 
@@ -176,7 +152,10 @@ pub fn revoke(communicator: Communicator) {
 pub fn hook_end() {
     let may_be = !HOOKED.load(Ordering::Relaxed) && mpi::is_active();
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
-        let hook = || Some(Box::new(AtEnd));
+        let hook = || {
+            let began = Moment::now();
+            Some(Box::new(AtEnd { began }))
+        };
         END.with(Some(Communicator::own()), hook, |hook| {
             HANGS.store(hook.is_some(), Ordering::Release);
         });

@@ -7,6 +7,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `choosing` | who runs a call: the fastest, or whom the cost model predicts to be; trials |
+//! | `closing` | what a process writes when MPI is about to end: profile, report |
 //! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod choosing;
+mod closing;
 mod duplicated;
 mod job;
 mod known;

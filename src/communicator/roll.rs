@@ -60,6 +60,18 @@ pub(super) fn roll() -> Option<&'static Roll> {
     ROLL.get_or_init(read).as_ref()
 }
 
+/// Whether rank 0 may ask for a report. The roll is not called for that alone: a process that has
+/// made no calls for which it was needed looks at rank 0's entry. Local.
+pub(super) fn may_have_report() -> bool {
+    match PMIX.get().filter(|_| ROLL.get().is_none()) {
+        Some(pmix) => match Roll::of(&pmix.entries(1)) {
+            Roll::Complete(settings) => settings.has_report(),
+            _ => false,
+        },
+        None => true,
+    }
+}
+
 /// Calls the roll, by the entries of so many processes; none, if there is no store.
 fn call(entries: impl FnOnce(usize) -> Vec<Option<String>>) -> Option<Roll> {
     let process = job::process();

@@ -14,10 +14,11 @@ use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
 use crate::message::say;
-use crate::mpi::{self, Array, Communicator, Error, Private, device};
+use crate::mpi::{self, Array, Communicator, Error, Private, Root, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::pool::Agreement;
+use crate::report::Place;
 use crate::select::{self, BcastOrder, Checks, Facts, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
@@ -107,7 +108,7 @@ impl State {
             size,
             remote,
             not_ours,
-            observes: job::process().observes,
+            observes: job::observes(&settings),
             settings,
             native_below,
             nodes: OnceCell::new(),
@@ -136,6 +137,21 @@ impl State {
     /// Whether calls are timed, for a report or a trace.
     pub fn observes(&self) -> bool {
         self.observes
+    }
+
+    /// What a report counts of a call with this root argument besides its work. The call is counted
+    /// on one process: rank 0, or between groups the root, since others do not know the size.
+    pub fn place(&self, root: Option<c_int>) -> Place {
+        let is_first = match (self.remote, root) {
+            (None, _) => self.rank == 0,
+            (Some(_), Some(root)) => Root::new(root) == Root::Here,
+            (Some(remote), None) => self.rank == 0 && remote.leads,
+        };
+        Place {
+            processes: self.size + self.remote.map_or(0, |remote| remote.size),
+            nodes: self.known_nodes(),
+            is_first,
+        }
     }
 
     /// p.

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::library::native;
+use super::sys::MPI_Op;
 use super::{Array, Communicator, Error, TAG, check, ignored_status, int};
 
 impl Communicator {
@@ -215,8 +216,28 @@ impl Communicator {
         Ok(all != 0)
     }
 
+    /// Fails on all processes that are left, where one of the others has failed and the MPI library
+    /// lets the rest go on (ULFM). Elsewhere nothing goes on after a failure. Collective.
+    pub fn check_all_live(self) -> Result<(), Error> {
+        let mut flag = 1;
+        match native().functions.PMPIX_Comm_agree {
+            // SAFETY: a communicator that is in use, and a flag to read and write.
+            Some(agree) => check(unsafe { agree(self.handle(), &mut flag) }),
+            None => Ok(()),
+        }
+    }
+
     /// Everybody gets the sums of everybody's numbers. Collective.
     pub fn sum_all(self, numbers: &mut [f64]) -> Result<(), Error> {
+        self.reduce_all(numbers, native().constants.sum)
+    }
+
+    /// Everybody gets the largest of everybody's numbers, place by place. Collective.
+    pub fn max_all(self, numbers: &mut [f64]) -> Result<(), Error> {
+        self.reduce_all(numbers, native().constants.max)
+    }
+
+    fn reduce_all(self, numbers: &mut [f64], operator: MPI_Op) -> Result<(), Error> {
         /// At once, well inside an `int`.
         const MOST: usize = 1 << 27;
         let constants = &native().constants;
@@ -229,7 +250,7 @@ impl Communicator {
                     some.as_mut_ptr().cast(),
                     int(some.len()),
                     constants.double,
-                    constants.sum,
+                    operator,
                     self.handle(),
                 )
             })?;

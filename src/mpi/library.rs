@@ -257,6 +257,8 @@ natives! {
         PMPI_Comm_idup_with_info(MPI_Comm, MPI_Info, *mut MPI_Comm, *mut MPI_Request);
         // Declared in headers of their own (mpi-ext.h), or not at all.
         #[cfg(any())]
+        PMPIX_Comm_agree(MPI_Comm, *mut c_int);
+        #[cfg(any())]
         PMPIX_Comm_revoke(MPI_Comm);
         #[cfg(large_count)]
         PMPI_Type_get_contents_c(

@@ -129,7 +129,7 @@ impl Communicator {
 
     /// Runs `action` while errors on this communicator are returned instead of raised, if its
     /// handler is [replaceable](Communicator::replaceable_handler).
-    pub(super) fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+    pub fn with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         let is_replaced = self.replace_handler();
         let result = action();
         if is_replaced {

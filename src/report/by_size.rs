@@ -1,47 +1,10 @@
 //! Calls by operation and size: how many, how long they took, what circulant saved or could save.
-//!
-//! They are counted where calls are timed: for a report or a trace.
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use super::outcome::{Outcome, Work};
+use super::tally::{CLASSES, Ran, tallies};
 use crate::select::{CANDIDATES, Kind, Known, Lesson, Operation};
-
-/// Size classes: by log2 of the bytes.
-const CLASSES: usize = 64;
-
-/// Calls that one of both ran, and their nanoseconds.
-struct Counter {
-    calls: AtomicU64,
-    nanoseconds: AtomicU64,
-}
-
-type OfOperation = [[Counter; 2]; CLASSES];
-
-static COUNTERS: [OfOperation; Operation::OF_MPI] = [const {
-    [const {
-        [const {
-            Counter {
-                calls: AtomicU64::new(0),
-                nanoseconds: AtomicU64::new(0),
-            }
-        }; 2]
-    }; CLASSES]
-}; Operation::OF_MPI];
-
-/// Counts one call of this process by its size.
-pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work) {
-    let classes = COUNTERS.get(operation as usize);
-    let class = work.bytes.checked_ilog2().unwrap_or(0) as usize;
-    if let Some(counters) = classes.and_then(|classes| classes.get(class)) {
-        let counter = &counters[usize::from(outcome == Outcome::Circulant)];
-        counter.calls.fetch_add(1, Relaxed);
-        counter.nanoseconds.fetch_add(work.nanoseconds, Relaxed);
-    }
-}
 
 /// Calls, and their seconds.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
@@ -51,10 +14,10 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(counter: &Counter) -> Calls {
+    fn of(ran: Ran) -> Calls {
         Calls {
-            calls: counter.calls.load(Relaxed),
-            seconds: counter.nanoseconds.load(Relaxed) as f64 / 1e9,
+            calls: ran.calls,
+            seconds: ran.nanoseconds as f64 / 1e9,
         }
     }
 
@@ -78,10 +41,12 @@ pub(super) struct Row {
 
 /// Every operation and size that was met, with what was learned of it.
 pub(super) fn rows(known: &[Known]) -> Vec<Row> {
-    let operations = Operation::VARIANTS.iter().zip(&COUNTERS);
+    let tallies = tallies();
+    let classes = tallies.chunks_exact(CLASSES);
+    let operations = Operation::VARIANTS[..Operation::OF_MPI].iter().zip(classes);
     let all = operations.flat_map(|(&operation, classes)| {
-        (0u32..).zip(classes).map(move |(class, counters)| {
-            let [native, ours] = counters.each_ref().map(Calls::of);
+        (0u32..).zip(classes).map(move |(class, tally)| {
+            let [native, ours] = tally.by_owner().map(Calls::of);
             row(operation, class, native, ours, known)
         })
     });
@@ -176,8 +141,9 @@ impl Row {
 
 /// The last line: what all calls saved, and could save.
 pub(super) fn total(rows: &[Row]) -> String {
-    let saved: f64 = rows.iter().filter_map(Row::saved).sum();
-    let more: f64 = rows.iter().filter_map(Row::could_save).sum();
+    // The sum of no numbers is -0.
+    let saved = rows.iter().filter_map(Row::saved).sum::<f64>() + 0.0;
+    let more = rows.iter().filter_map(Row::could_save).sum::<f64>() + 0.0;
     format!("circulant saved {saved:.3} s on this process, and could save {more:.3} s more")
 }
 

@@ -3,18 +3,28 @@
 //! Counting is on the path of every call, also of those that go native, so it is a few relaxed
 //! additions to static arrays: no lock, no allocation, no thread-local state. A report that is
 //! made while other threads still call MPI may hold a part of their latest calls.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `outcome` | who ran a call, and its work |
+//! | `tally` | counters by operation and size |
+//! | `by_size` | what circulant saved, and could save, in this process |
+//! | `over_ranks` | the calls of all processes |
 
 #![forbid(unsafe_code)]
 
 mod by_size;
 mod outcome;
+mod over_ranks;
+mod tally;
 
-pub use by_size::count_by_size;
 pub use outcome::{Outcome, Work};
+pub use over_ranks::{Local, OverRanks};
+pub use tally::{Place, count_by_size};
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Map, Value, json};
@@ -257,6 +267,46 @@ pub struct Header<'a> {
     pub settings: &'a Settings,
     /// What was learned.
     pub known: &'a [Known],
+    /// The calls of all processes.
+    pub all: All<'a>,
+}
+
+/// What a report says of the calls of all processes.
+#[derive(Clone, Copy, Debug)]
+pub enum All<'a> {
+    /// These.
+    Known(&'a OverRanks),
+    /// Not yet: they are combined when all processes have come to MPI_Finalize.
+    Awaited,
+    /// Nothing, for this reason.
+    Missing(&'a str),
+}
+
+impl All<'_> {
+    /// The lines for people.
+    fn lines(self) -> Vec<String> {
+        match self {
+            All::Known(all) => all.lines(),
+            All::Awaited => Vec::new(),
+            All::Missing(why) => vec![format!("of this rank alone: {why}")],
+        }
+    }
+
+    fn json(self) -> Option<Value> {
+        match self {
+            All::Known(all) => Some(all.json()),
+            All::Awaited | All::Missing(_) => None,
+        }
+    }
+
+    /// Why there is nothing, if there is not.
+    fn missing(self) -> Option<String> {
+        match self {
+            All::Known(_) => None,
+            All::Awaited => Some("another rank has not come to MPI_Finalize".to_owned()),
+            All::Missing(why) => Some(why.to_owned()),
+        }
+    }
 }
 
 /// The report of this process for people: a table, every line prefixed with `circulant: `.
@@ -276,7 +326,7 @@ fn json(header: &Header, rows: &[Row]) -> String {
         .into_iter()
         .map(|setting| (setting.name.to_owned(), setting.value.into()))
         .collect();
-    let report = json!({
+    let mut report = json!({
         "circulant": env!("CARGO_PKG_VERSION"),
         "mpi": header.mpi,
         "processes": header.processes,
@@ -285,7 +335,11 @@ fn json(header: &Header, rows: &[Row]) -> String {
         "operations": rows.iter().map(Row::json).collect::<Vec<_>>(),
         "sizes": by_size::rows(header.known).iter().map(by_size::Row::json).collect::<Vec<_>>(),
         "learned": learned(header.known),
+        "ranks": header.all.json(),
     });
+    if let Some(why) = header.all.missing() {
+        report["ranks_missing"] = why.into();
+    }
     format!("{report:#}\n")
 }
 
@@ -320,6 +374,7 @@ fn text(header: &Header, rows: &[Row]) -> String {
         rank,
         settings,
         known,
+        all,
     } = header;
     let version = env!("CARGO_PKG_VERSION");
     let mut lines = vec![
@@ -346,6 +401,11 @@ fn text(header: &Header, rows: &[Row]) -> String {
         lines.extend(table(&by_size::Row::COLUMNS, cells));
         lines.push(by_size::total(&sizes));
     }
+    lines.extend(all.lines());
+    prefixed(&lines)
+}
+
+fn prefixed(lines: &[String]) -> String {
     lines
         .iter()
         .map(|line| format!("circulant: {line}\n"))
@@ -415,14 +475,48 @@ impl Destination {
 /// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
     match destination {
-        Destination::Stdout => {
-            let mut out = io::stdout();
-            out.write_all(render_text(header).as_bytes())?;
-            out.flush()
-        }
-        Destination::Stderr => io::stderr().write_all(render_text(header).as_bytes()),
         Destination::File(path) => File::create(path)?.write_all(render_json(header).as_bytes()),
+        Destination::Stdout | Destination::Stderr => print(destination, &render_text(header)),
     }
+}
+
+/// The same as far as it can be written before the calls of all processes are known: should one of
+/// them end without MPI_Finalize, that much is there. [`complete`] writes the rest.
+///
+/// # Errors
+/// As of [`write()`].
+pub fn write_first(destination: &Destination, header: &Header) -> io::Result<()> {
+    match destination {
+        Destination::File(path) if !is_rewritable(path) => Ok(()),
+        _ => write(destination, header),
+    }
+}
+
+/// What is left to write after [`write_first`].
+///
+/// # Errors
+/// As of [`write()`].
+pub fn complete(destination: &Destination, header: &Header) -> io::Result<()> {
+    match destination {
+        Destination::File(_) => write(destination, header),
+        Destination::Stdout | Destination::Stderr => {
+            print(destination, &prefixed(&header.all.lines()))
+        }
+    }
+}
+
+/// Whether what is written there later replaces what was written before: not in a pipe or a device.
+fn is_rewritable(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.is_file())
+}
+
+fn print(stream: &Destination, text: &str) -> io::Result<()> {
+    if *stream == Destination::Stderr {
+        return io::stderr().write_all(text.as_bytes());
+    }
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// One call, for the trace.
@@ -528,6 +622,7 @@ mod tests {
             rank: 0,
             settings,
             known: &[],
+            all: All::Awaited,
         }
     }
 
@@ -689,6 +784,68 @@ circulant: reduce_scatter_block  circulant              1   4000000  0.101235   
         );
         let error = write(&Destination::File(file), &header(&settings)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    /// A run of two ranks without calls.
+    fn two_ranks() -> OverRanks {
+        OverRanks::new(2, Some(1), &[], &[6.0], &[4.0, -2.0]).unwrap()
+    }
+
+    #[test]
+    fn why_the_calls_of_all_ranks_are_missing_is_said() {
+        let (settings, over) = (Settings::default(), two_ranks());
+        let of = |all| {
+            let header = Header {
+                all,
+                ..header(&settings)
+            };
+            let report = serde_json::from_str::<Value>(&json(&header, &[])).unwrap();
+            (report, text(&header, &[]))
+        };
+        let (report, text) = of(All::Missing("a fault"));
+        assert_eq!(report["ranks"], Value::Null);
+        assert_eq!(report["ranks_missing"], "a fault");
+        assert!(
+            text.ends_with("circulant: of this rank alone: a fault\n"),
+            "{text}"
+        );
+        let (report, text) = of(All::Awaited);
+        assert_eq!(report["ranks"], Value::Null);
+        assert!(report["ranks_missing"].is_string());
+        assert!(!text.contains("rank alone"), "{text}");
+        let (report, text) = of(All::Known(&over));
+        assert_eq!(report["ranks"]["processes"], 2);
+        assert_eq!(report.get("ranks_missing"), None);
+        assert!(
+            text.contains("circulant: over all 2 ranks on 1 node"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_a_rank_knows_by_itself_is_written_before() {
+        let (settings, over) = (Settings::default(), two_ranks());
+        let awaited = header(&settings);
+        let known = Header {
+            all: All::Known(&over),
+            ..awaited
+        };
+        let folder = std::env::temp_dir().join(format!("circulant-first-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("report.json");
+        let read = || {
+            let report = std::fs::read_to_string(&file).unwrap();
+            serde_json::from_str::<Value>(&report).unwrap()
+        };
+        let destination = Destination::File(file.clone());
+        write_first(&destination, &awaited).unwrap();
+        assert_eq!(read()["ranks"], Value::Null);
+        complete(&destination, &known).unwrap();
+        assert_eq!(read()["ranks"]["processes"], 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+        // What is written to a device stays.
+        assert!(!is_rewritable(Path::new("/dev/null")));
+        assert!(write_first(&Destination::File(file), &awaited).is_err());
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub enum Outcome {
 impl Outcome {
     pub(super) const COUNT: usize = 1 + Reason::COUNT;
 
+    /// Who runs what circulant does not.
+    pub(super) const NATIVE: &str = "native";
+
     pub(super) fn all() -> impl Iterator<Item = Outcome> {
         [Outcome::Circulant]
             .into_iter()
@@ -32,7 +35,7 @@ impl Outcome {
     pub(super) fn algorithm(self) -> &'static str {
         match self {
             Outcome::Circulant => "circulant",
-            Outcome::Native(_) => "native",
+            Outcome::Native(_) => Self::NATIVE,
         }
     }
 }

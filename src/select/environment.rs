@@ -117,6 +117,11 @@ impl Settings {
         self.is_set("CIRCULANT_PROFILE")
     }
 
+    /// Whether rank 0 writes a report.
+    pub fn has_report(&self) -> bool {
+        self.is_set("CIRCULANT_REPORT")
+    }
+
     /// All settings that decisions depend on, for the other ranks, but for the
     /// [rules](Self::encode_rules).
     pub fn encode(&self) -> [u64; ENCODED] {

@@ -1,12 +1,13 @@
-//! `circulant compare`: the reports of two runs side by side, by operation and size.
+//! `circulant compare`: the reports of two runs side by side, by operation and size. They are over
+//! all ranks, if both reports are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::contents::{OfRanks, Ranks, Report, read};
 use crate::markdown::{self, Column};
-use crate::report::{self, Report};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -30,7 +31,7 @@ struct Row {
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let files = [&*arguments.first, &*arguments.second];
-    let reports = [report::read(files[0])?, report::read(files[1])?];
+    let reports = [read(files[0])?, read(files[1])?];
     let mut out = io::stdout().lock();
     for (which, (file, report)) in ["first: ", "second:"]
         .iter()
@@ -40,6 +41,9 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     }
     for line in differences(&reports) {
         writeln!(out, "{line}")?;
+    }
+    if let [Some(first), Some(second)] = reports.each_ref().map(|report| report.ranks.as_ref()) {
+        return compare_ranks(&mut out, [first, second]);
     }
     let mut rows = rows(&reports);
     if rows.is_empty() {
@@ -51,6 +55,10 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     rows.push(total(&rows));
     writeln!(out)?;
     markdown::print(&mut out, &COLUMNS, &rows)?;
+    end(&mut out, are_alike)
+}
+
+fn end(out: &mut impl Write, are_alike: bool) -> io::Result<ExitCode> {
     if !are_alike {
         writeln!(
             out,
@@ -59,6 +67,134 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// The calls of one operation and size, or all, of all ranks of each of the two runs.
+#[derive(Default)]
+struct RankRow {
+    operation: String,
+    bytes: Option<u64>,
+    sides: [Side; 2],
+}
+
+/// Those of one run. Times are means over all ranks of the job, so that they add up.
+#[derive(Default, Clone)]
+struct Side {
+    processes: String,
+    nodes: String,
+    calls: u64,
+    seconds: f64,
+    waiting: f64,
+    ran: String,
+}
+
+impl Side {
+    fn new(row: &OfRanks, ranks: &Ranks) -> Side {
+        let share = row.ranks as f64 / ranks.processes.max(1) as f64;
+        Side {
+            processes: row.processes(),
+            nodes: row
+                .nodes
+                .map_or_else(String::new, |nodes| nodes.to_string()),
+            calls: row.calls,
+            seconds: row.seconds.mean * share,
+            waiting: row.waiting_seconds * share,
+            ran: row.ran(),
+        }
+    }
+
+    fn and(&self, other: &Side) -> Side {
+        Side {
+            calls: self.calls + other.calls,
+            seconds: self.seconds + other.seconds,
+            waiting: self.waiting + other.waiting,
+            ..Side::default()
+        }
+    }
+}
+
+fn compare_ranks(out: &mut impl Write, ranks: [&Ranks; 2]) -> io::Result<ExitCode> {
+    let [first, second] = ranks.map(|ranks| ranks.run_seconds.mean);
+    let ratio = ratio([first, second]);
+    writeln!(out, "run time: {first:.3} s, then {second:.3} s: {ratio}")?;
+    let mut rows = rank_rows(ranks);
+    if rows.is_empty() {
+        writeln!(out, "\nNo collective operation was called.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let are_alike = rows
+        .iter()
+        .all(|row| row.sides[0].calls == row.sides[1].calls);
+    let sum = |side: usize| {
+        let sides = rows.iter().map(|row| &row.sides[side]);
+        sides.fold(Side::default(), |sum, side| sum.and(side))
+    };
+    let sides = [sum(0), sum(1)];
+    rows.push(RankRow {
+        operation: "total".to_owned(),
+        bytes: None,
+        sides,
+    });
+    writeln!(out, "\nOver all ranks; seconds are means of a rank:\n")?;
+    markdown::print(out, &RANK_COLUMNS, &rows)?;
+    end(out, are_alike)
+}
+
+fn rank_rows(ranks: [&Ranks; 2]) -> Vec<RankRow> {
+    let mut rows: BTreeMap<(&str, Option<u64>), RankRow> = BTreeMap::new();
+    for (run, ranks) in ranks.into_iter().enumerate() {
+        for size in &ranks.sizes {
+            let row = rows.entry((&size.operation, size.bytes)).or_default();
+            row.operation.clone_from(&size.operation);
+            row.bytes = size.bytes;
+            row.sides[run] = Side::new(size, ranks);
+        }
+    }
+    rows.into_values().collect()
+}
+
+/// What both runs have, once if it is the same.
+fn both(row: &RankRow, text: fn(&Side) -> &String) -> String {
+    let [first, second] = row.sides.each_ref().map(text);
+    match () {
+        () if first == second || second.is_empty() => first.clone(),
+        () if first.is_empty() => second.clone(),
+        () => format!("{first}, then {second}"),
+    }
+}
+
+fn ratio([first, second]: [f64; 2]) -> String {
+    if first > 0.0 && second > 0.0 {
+        format!("{:.2}", first / second)
+    } else {
+        String::new()
+    }
+}
+
+fn shown(bytes: Option<u64>) -> String {
+    bytes.map_or_else(String::new, |bytes| bytes.to_string())
+}
+
+const RANK_COLUMNS: [Column<RankRow>; 13] = [
+    ("operation", |row| row.operation.clone()),
+    ("bytes", |row| shown(row.bytes)),
+    ("processes", |row| both(row, |side| &side.processes)),
+    ("nodes", |row| both(row, |side| &side.nodes)),
+    ("first calls", |row| row.sides[0].calls.to_string()),
+    ("second calls", |row| row.sides[1].calls.to_string()),
+    ("first, s", |row| format!("{:.3}", row.sides[0].seconds)),
+    ("second, s", |row| format!("{:.3}", row.sides[1].seconds)),
+    ("first / second", |row| {
+        ratio(row.sides.each_ref().map(|side| side.seconds))
+    }),
+    ("first waits, s", |row| {
+        format!("{:.3}", row.sides[0].waiting)
+    }),
+    ("second waits, s", |row| {
+        format!("{:.3}", row.sides[1].waiting)
+    }),
+    ("first ran by", |row| row.sides[0].ran.clone()),
+    ("second ran by", |row| row.sides[1].ran.clone()),
+];
 
 fn heading(file: &Path, report: &Report) -> String {
     let Report {
@@ -110,20 +246,10 @@ fn total(rows: &[Row]) -> Row {
 
 const COLUMNS: [Column<Row>; 7] = [
     ("operation", |row| row.operation.clone()),
-    ("bytes", |row| {
-        row.bytes
-            .map_or_else(String::new, |bytes| bytes.to_string())
-    }),
+    ("bytes", |row| shown(row.bytes)),
     ("first calls", |row| row.calls[0].to_string()),
     ("second calls", |row| row.calls[1].to_string()),
     ("first, s", |row| format!("{:.3}", row.seconds[0])),
     ("second, s", |row| format!("{:.3}", row.seconds[1])),
-    ("first / second", |row| {
-        let [first, second] = row.seconds;
-        if first > 0.0 && second > 0.0 {
-            format!("{:.2}", first / second)
-        } else {
-            String::new()
-        }
-    }),
+    ("first / second", |row| ratio(row.seconds)),
 ];

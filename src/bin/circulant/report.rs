@@ -1,17 +1,20 @@
-//! `circulant report`: what a run did and learned, from its report in JSON: a table, and a drawing.
+//! `circulant report`: what a run did and learned, from its report in JSON, as tables, a drawing or
+//! a page.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use circulant::select::{CANDIDATES, Kind, PLACES};
+use circulant::select::{CANDIDATES, PLACES};
 use plotters::prelude::*;
-use serde::Deserialize;
 
+use crate::contents::{Learned, OfRanks, Size, named, total};
+pub use crate::contents::{Report, read};
 use crate::markdown::{self, Column};
+use crate::page;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -22,65 +25,11 @@ pub struct Arguments {
     /// Draw the times by size, natively and by circulant, to this file (SVG)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-}
 
-#[derive(Deserialize)]
-pub struct Report {
-    pub mpi: String,
-    pub processes: usize,
-    pub rank: usize,
-    /// By name.
-    pub settings: BTreeMap<String, String>,
-    pub sizes: Vec<Size>,
-    learned: Vec<Learned>,
-}
-
-/// The calls of one operation and size.
-#[derive(Deserialize)]
-pub struct Size {
-    pub operation: String,
-    pub bytes: u64,
-    pub native_calls: u64,
-    pub native_seconds: f64,
-    pub circulant_calls: u64,
-    pub circulant_seconds: f64,
-    native_seconds_a_call: Option<f64>,
-    circulant_seconds_a_call: Option<f64>,
-    is_predicted: bool,
-    saved_seconds: Option<f64>,
-    could_save_seconds: Option<f64>,
-}
-
-/// A kind of calls, and who runs them.
-#[derive(Deserialize)]
-struct Learned {
-    operation: String,
-    bytes: u64,
-    irregularity: u64,
-    processes: usize,
-    nodes: usize,
-    run: String,
-    is_exact: bool,
-    is_measured: bool,
-    native_seconds: f64,
-    circulant_seconds: f64,
-    /// Of each candidate that was tried.
-    tried: BTreeMap<String, f64>,
-}
-
-impl Report {
-    /// Nanoseconds of each candidate that was tried for calls of a kind.
-    pub fn tried(&self, kind: &Kind) -> [u64; PLACES] {
-        let is_such = |row: &&Learned| {
-            row.operation == kind.operation.name()
-                && row.bytes == kind.bytes()[0]
-                && row.irregularity.max(1).ilog2() == kind.irregularity
-                && row.is_exact == kind.is_exact()
-        };
-        let row = self.learned.iter().find(is_such);
-        let seconds = |name: &str| row.and_then(|row| row.tried.get(name).copied());
-        CANDIDATES.map(|name| (seconds(name).unwrap_or(0.0) * 1e9).round() as u64)
-    }
+    /// Write a page with bars of the time of each operation and size, who ran the calls and what
+    /// was saved, to this file (HTML, which needs nothing else)
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
@@ -93,45 +42,48 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         ..
     } = &report;
     writeln!(out, "Rank {rank} of {processes}, {mpi}\n")?;
-    if report.sizes.is_empty() {
-        writeln!(out, "No collective operation was called.")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    markdown::print(&mut out, &SIZES, &report.sizes)?;
-    let saved = total(&report, |size| size.saved_seconds);
-    let more = total(&report, |size| size.could_save_seconds);
-    writeln!(
-        out,
-        "\ncirculant saved {saved:.3} s, and could save {more:.3} s more."
-    )?;
+    print_sizes(&mut out, &report)?;
+    print_ranks(&mut out, &report)?;
     if !report.learned.is_empty() {
         writeln!(out, "\nWhat was learned:\n")?;
         markdown::print(&mut out, &LEARNED, &report.learned)?;
     }
-    if let Some(file) = &arguments.svg {
+    if let Some(file) = arguments.svg.as_ref().filter(|_| !report.sizes.is_empty()) {
         draw(&report.sizes, file)?;
     }
+    if let Some(file) = &arguments.html {
+        let page = page::page(&report, &drawn(&report.sizes)?);
+        fs::write(file, page).map_err(|error| named(file, error))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_sizes(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.sizes.is_empty() {
+        return writeln!(out, "No collective operation was called.");
+    }
+    markdown::print(out, &SIZES, &report.sizes)?;
+    let saved = total(report, |size| size.saved_seconds);
+    let more = total(report, |size| size.could_save_seconds);
+    writeln!(
+        out,
+        "\ncirculant saved {saved:.3} s, and could save {more:.3} s more."
+    )
+}
+
+fn print_ranks(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if let Some(ranks) = &report.ranks {
+        writeln!(out, "\nOver {}:\n", ranks.heading())?;
+        markdown::print(out, &OF_RANKS, &ranks.sizes)?;
+    } else if let Some(why) = &report.ranks_missing {
+        writeln!(out, "\nThis is of one rank alone: {why}.")?;
+    }
+    Ok(())
 }
 
 /// Prints what was learned.
 pub fn print_learned(report: &Report) -> io::Result<()> {
     markdown::print(&mut io::stdout().lock(), &LEARNED, &report.learned)
-}
-
-/// A report, from its file.
-pub fn read(file: &Path) -> io::Result<Report> {
-    let name = file.display();
-    let said = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
-    let text = fs::read_to_string(file).map_err(said)?;
-    serde_json::from_str(&text).map_err(|error| {
-        let problem = format!("{name} is no report of this version of circulant: {error}");
-        io::Error::new(ErrorKind::InvalidData, problem)
-    })
-}
-
-fn total(report: &Report, seconds: fn(&Size) -> Option<f64>) -> f64 {
-    report.sizes.iter().filter_map(seconds).sum()
 }
 
 fn milliseconds(seconds: Option<f64>) -> String {
@@ -161,6 +113,29 @@ const SIZES: [Column<Size>; 8] = [
     }),
     ("saved, s", |size| seconds(size.saved_seconds)),
     ("could save, s", |size| seconds(size.could_save_seconds)),
+];
+
+const OF_RANKS: [Column<OfRanks>; 12] = [
+    ("operation", |row| row.operation.clone()),
+    ("bytes", |row| {
+        row.bytes
+            .map_or_else(String::new, |bytes| bytes.to_string())
+    }),
+    ("processes", OfRanks::processes),
+    ("nodes", |row| {
+        row.nodes
+            .map_or_else(String::new, |nodes| nodes.to_string())
+    }),
+    ("ranks", |row| row.ranks.to_string()),
+    ("calls", |row| row.calls.to_string()),
+    ("least, s", |row| seconds(Some(row.seconds.least))),
+    ("mean, s", |row| seconds(Some(row.seconds.mean))),
+    ("most, s", |row| seconds(Some(row.seconds.most))),
+    ("waits, s", |row| seconds(Some(row.waiting_seconds))),
+    ("of the run", |row| {
+        format!("{:.1}%", 1e2 * row.share_of_run)
+    }),
+    ("ran by", OfRanks::ran),
 ];
 
 const LEARNED: [Column<Learned>; 10] = [
@@ -196,8 +171,24 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// One picture for each operation: milliseconds of a call by its bytes, both on logarithmic scales.
+/// The pictures in a file.
 fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
+    draw_pictures(pictures(sizes), file)
+}
+
+/// The pictures as text.
+fn drawn(sizes: &[Size]) -> io::Result<String> {
+    let pictures = pictures(sizes);
+    let mut text = String::new();
+    if !pictures.is_empty() {
+        let backend = SVGBackend::with_string(&mut text, size(&pictures));
+        draw_on(backend, &pictures).map_err(io::Error::other)?;
+    }
+    Ok(text)
+}
+
+/// One picture for each operation: milliseconds of a call by its bytes, both on logarithmic scales.
+fn pictures(sizes: &[Size]) -> Vec<(String, Vec<Line>)> {
     let mut operations: BTreeMap<&str, Vec<&Size>> = BTreeMap::new();
     for size in sizes {
         operations.entry(&size.operation).or_default().push(size);
@@ -212,7 +203,7 @@ fn draw(sizes: &[Size], file: &Path) -> io::Result<()> {
         let ours = line("circulant", &RED, |size| size.circulant_seconds_a_call);
         (name.to_owned(), vec![native, ours])
     });
-    draw_pictures(pictures.collect(), file)
+    pictures.collect()
 }
 
 /// One picture for each operation and kind of operands: milliseconds of a call by each candidate
@@ -274,16 +265,26 @@ fn candidates(rows: &[&Learned]) -> Vec<Line> {
 }
 
 fn draw_pictures(pictures: Vec<(String, Vec<Line>)>, file: &Path) -> io::Result<()> {
+    let backend = SVGBackend::new(file, size(&pictures));
+    let named = |problem| io::Error::other(format!("{}: {problem}", file.display()));
+    draw_on(backend, &pictures).map_err(named)
+}
+
+/// Pixels of all pictures.
+fn size(pictures: &[(String, Vec<Line>)]) -> (u32, u32) {
     let count = u32::try_from(pictures.len()).unwrap_or(1).max(1);
-    let root = SVGBackend::new(file, (WIDTH, HEIGHT * count)).into_drawing_area();
+    (WIDTH, HEIGHT * count)
+}
+
+fn draw_on(backend: SVGBackend, pictures: &[(String, Vec<Line>)]) -> Result<(), String> {
+    let root = backend.into_drawing_area();
     let areas = root.split_evenly((pictures.len().max(1), 1));
     let drawn = root.fill(&WHITE).map_err(|error| error.to_string());
     let all = pictures.iter().zip(&areas);
     let drawn = all.fold(drawn, |drawn, ((name, lines), area)| {
         drawn.and_then(|()| picture(area, name, lines).map_err(|error| error.to_string()))
     });
-    let drawn = drawn.and_then(|()| root.present().map_err(|error| error.to_string()));
-    drawn.map_err(|problem| io::Error::other(format!("{}: {problem}", file.display())))
+    drawn.and_then(|()| root.present().map_err(|error| error.to_string()))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
