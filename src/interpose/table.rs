@@ -339,9 +339,9 @@ intercept! {
         }
     }
 
-    /// MPIX_Comm_revoke, which ends all waiting on a communicator that a process has failed of. It does
-    /// so on circulant's own for the same processes, too: who waits there, for a process that lives and
-    /// has left the call with an error, would wait for ever. Local.
+    /// MPIX_Comm_revoke, which ends all waiting on a communicator that has lost a process. It does
+    /// so on circulant's own for the same processes, too: who waits there, for a process that
+    /// lives and has left the call with an error, would wait for ever. Local.
     ///
     MPIX_Comm_revoke / PMPIX_Comm_revoke(comm: MPI_Comm) {
         let Some(function) = native().functions.PMPIX_Comm_revoke else {

@@ -130,7 +130,8 @@ impl Communicator {
         Ok(Communicator(alone))
     }
 
-    /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error. Local.
+    /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error.
+    /// Local.
     pub fn revoke(self) {
         if let Some(revoke) = native().functions.PMPIX_Comm_revoke {
             // SAFETY: a communicator that is in use.
