@@ -13,17 +13,31 @@ def survivors(run):
     return [int(number) for number in found.groups()]
 
 
+def run_without(mpi, report, settings, processes, *arguments):
+    """A run in which a process is killed. (The launcher may stay: natively, too.)"""
+    program = mpi.program("revoked")
+    if mpi.family != "openmpi" or not program.exists():
+        pytest.skip("an MPI that does not go on after a failure")
+    command = ["--with-ft", "ulfm", program, *arguments]
+    run = mpi.preloaded(processes, command, report, settings, timeout=25)
+    left, before, _, ours = survivors(run)
+    assert (left, before) in [(processes - 1, processes), (processes, processes)], run.describe()
+    return run, ours
+
+
 @pytest.mark.parametrize("microseconds", [0, 300, 3000], ids=lambda time: f"after-{time}-us")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("processes, victim", [(3, 0), (4, 1), (6, 2), (9, 5), (16, 15)])
 def test_survivors_of_a_failure(mpi, report, processes, victim, call, microseconds):
     """Every survivor finishes all calls, with right results, most of them by circulant: also who waits, in a
-    call, for a process that lives and has left it with an error. (The launcher may stay: natively, too.)"""
-    program = mpi.program("revoked")
-    if mpi.family != "openmpi" or not program.exists():
-        pytest.skip("an MPI that does not go on after a failure")
-    command = ["--with-ft", "ulfm", program, victim, call, microseconds]
-    run = mpi.preloaded(processes, command, report, {"FORCE": 1}, timeout=25)
-    left, before, _, ours = survivors(run)
-    assert (left, before) in [(processes - 1, processes), (processes, processes)], run.describe()
+    call, for a process that lives and has left it with an error."""
+    run, ours = run_without(mpi, report, {"FORCE": 1}, processes, victim, call, microseconds)
     assert ours >= 10, run.describe()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("settings", [{}, {"CHECK": 1}, {"NODE_SIZE": 2}], ids=["default", "check", "nodes"])
+def test_survivors_while_calls_are_tried(mpi, report, settings, call):
+    """The same where calls are trials, are measured or are checked, so that collectives of circulant's own
+    are under way."""
+    run_without(mpi, report, settings, 6, 2, call, 300)

@@ -140,7 +140,9 @@ def test_a_rank_that_does_not_finalize(mpi, report, ending):
     command = [mpi.program("ranks"), ending]
     native = mpi.native(3, command, timeout=60)
     run = mpi.preloaded(3, command, report, timeout=60)
-    assert (run.status == 0, run.status is None) == (native.status == 0, native.status is None), run.describe()
+    assert native.status is not None and run.status is not None, run.describe()
+    # MPICH's launcher may or may not mind that a process ends so, natively as well.
+    assert ending == "exit" or native.status != 0 != run.status, run.describe()
     if run.report["ranks"] is None:
         assert "has not come to MPI_Finalize" in run.report["ranks_missing"]
     assert run.outcomes("bcast")
