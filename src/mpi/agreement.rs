@@ -3,9 +3,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::library::native;
+use super::library::{ABI, native};
 use super::sys::MPI_Op;
 use super::{Array, Communicator, Error, TAG, check, ignored_status, int};
+use crate::abi::Abi;
 
 impl Communicator {
     /// Everybody gets rank 0's words. Collective.
@@ -217,10 +218,12 @@ impl Communicator {
     }
 
     /// Fails on all processes that are left, where one of the others has failed and the MPI library
-    /// lets the rest go on (ULFM). Elsewhere nothing goes on after a failure. Collective.
+    /// lets the rest go on (ULFM): Open MPI. Elsewhere nothing goes on after a failure, and MPICH
+    /// 4.0 ends the job in this function. Collective.
     pub fn check_all_live(self) -> Result<(), Error> {
         let mut flag = 1;
-        match native().functions.PMPIX_Comm_agree {
+        let agree = native().functions.PMPIX_Comm_agree;
+        match agree.filter(|_| matches!(ABI, Abi::OpenMpi)) {
             // SAFETY: a communicator that is in use, and a flag to read and write.
             Some(agree) => check(unsafe { agree(self.handle(), &mut flag) }),
             None => Ok(()),
