@@ -36,8 +36,19 @@ def test_survivors_of_a_failure(mpi, report, processes, victim, call, microsecon
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("settings", [{}, {"CHECK": 1}, {"NODE_SIZE": 2}], ids=["default", "check", "nodes"])
-def test_survivors_while_calls_are_tried(mpi, report, settings, call):
-    """The same where calls are trials, are measured or are checked, so that collectives of circulant's own
-    are under way."""
-    run_without(mpi, report, settings, 6, 2, call, 300)
+@pytest.mark.parametrize(
+    "settings",
+    [{"SELECT": "tune"}, {"FORCE": 1, "CHECK": 1}, {"FORCE": 1, "NODE_SIZE": 2}],
+    ids=["trials", "checks", "leaders"],
+)
+def test_survivors_where_circulant_does_more(mpi, report, settings, call):
+    """The same where calls are trials, are checked, or are run by leaders: then collectives of circulant's own
+    are under way. (By default all calls of this program are native.) Rank 0 is alive, and has the report."""
+    run, _ = run_without(mpi, report, settings, 6, 2, call, 300)
+    rows = run.rows()
+    if "SELECT" in settings:
+        assert any(row.get("reason") == "trial" for row in rows), run.describe()
+    if "CHECK" in settings:
+        assert any(row.get("checked") for row in rows), run.describe()
+    if "NODE_SIZE" in settings:
+        assert any("leaders" in row.get("algorithms", {}) for row in rows), run.describe()
