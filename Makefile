@@ -34,7 +34,7 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 library: tune
 	@scripts/libclang
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release $(target) --lib \
-	    --crate-type cdylib,staticlib --no-default-features --features $(bindings) \
+	    --crate-type cdylib,staticlib --no-default-features --features $(bindings),reserve \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
 	install $(build)/$(release)/libcirculant.so $(build)/$(release)/libcirculant.a $(build)/
 

@@ -27,11 +27,15 @@
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | `linker` | the dynamic linker: objects of the process, and their symbols | no | yes |
 //! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
+//! | [`files`] | files that are written where others can write, too | no | forbidden |
 //! | [`abi`] | the ABIs of MPI, and the names of the builds for them | no | forbidden |
+//! | [`allocator`] | a reserve for small allocations that the system refuses | no | yes |
 
 pub mod abi;
+pub mod allocator;
 pub mod engine;
 pub mod extensions;
+pub mod files;
 pub mod launcher;
 pub mod message;
 pub mod nodes;
@@ -60,3 +64,8 @@ mod interpose;
 mod linker;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod mpi;
+
+/// Of the preloaded library only: a Rust program has an allocator of its own.
+#[cfg(feature = "reserve")]
+#[global_allocator]
+static ALLOCATOR: allocator::Backed = allocator::Backed;

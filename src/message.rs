@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-/// Writes a line to standard error, as far as that can be written to.
+/// Writes a line to standard error, as far as that can be written to; in one piece, so that lines
+/// of several processes do not mix.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -7,6 +7,7 @@
 
 use super::roll::{may_have_report, roll};
 use super::{job, known};
+use crate::allocator;
 use crate::message::say;
 use crate::mpi::{self, Communicator, Error, Moment};
 use crate::nodes::Nodes;
@@ -18,6 +19,7 @@ use crate::select::{Known, Roll, Settings};
 pub(super) fn write(began: Moment) {
     let run = began.elapsed();
     let process = job::process();
+    tell_of_reserve(process.rank);
     let profile = process.settings.profile_save.as_deref();
     if let Some(file) = profile.filter(|_| process.rank == 0) {
         known::save(file);
@@ -38,6 +40,17 @@ pub(super) fn write(began: Moment) {
                 writing.with(report::write, All::Missing(why));
             }
         }
+    }
+}
+
+/// Says that memory was short, should it have been.
+fn tell_of_reserve(rank: usize) {
+    let (served, bytes) = (allocator::served(), allocator::RESERVE);
+    if served > 0 {
+        say(&format!(
+            "circulant: rank {rank}: memory was short: {served} small allocations came from a \
+             reserve of {bytes} bytes; once that is used up, a process ends"
+        ));
     }
 }
 

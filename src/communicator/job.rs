@@ -3,6 +3,7 @@
 use once_cell::sync::OnceCell;
 use strum::VariantArray;
 
+use crate::linker;
 use crate::message::say;
 use crate::mpi::{self, Communicator};
 use crate::report::Destination;
@@ -57,7 +58,13 @@ pub fn process() -> &'static Process {
 }
 
 fn environment() -> &'static (Settings, Vec<Complaint>) {
-    ENVIRONMENT.get_or_init(Settings::of_environment)
+    ENVIRONMENT.get_or_init(|| {
+        if linker::is_secure() {
+            Settings::of_distrusted_environment()
+        } else {
+            Settings::of_environment()
+        }
+    })
 }
 
 /// What this process's environment says. MPI need not be active.

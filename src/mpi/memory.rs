@@ -11,7 +11,7 @@
 //! Those of circulant's own memory stay in private fields of a value that keeps the memory, and
 //! only its bytes come out.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_int;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -168,7 +168,8 @@ pub const ALIGNMENT: usize = 64;
 /// What the allocator aligns to. (To more than this it would write the zeros itself.)
 const ALLOCATED: usize = 16;
 
-/// A stretch of memory, or none.
+/// A stretch of memory, or none. It is the system's: who is refused it goes on without, and leaves
+/// the [reserve](crate::allocator) to those who cannot.
 #[derive(Debug, Default)]
 pub struct Allocation(Option<(NonNull<u8>, Layout)>);
 
@@ -195,7 +196,7 @@ impl Allocation {
             return false;
         };
         // SAFETY: the size is not 0.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) });
+        let start = NonNull::new(unsafe { System.alloc_zeroed(layout) });
         self.0 = start.map(|start| (start, layout));
         self.0.is_some()
     }
@@ -219,7 +220,7 @@ impl Allocation {
     fn free(&mut self) {
         if let Some((start, layout)) = self.0.take() {
             // SAFETY: allocated with this layout, and given up here.
-            unsafe { dealloc(start.as_ptr(), layout) };
+            unsafe { System.dealloc(start.as_ptr(), layout) };
         }
     }
 }

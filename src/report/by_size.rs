@@ -121,7 +121,7 @@ impl Row {
     ];
 
     pub(super) fn cells(&self) -> [String; 8] {
-        let some = |number: Option<f64>| number.map(|number| format!("{number:.3}"));
+        let some = |number: Option<f64>| number.map(three_decimals);
         let milliseconds = |seconds: Option<f64>| some(seconds.map(|seconds| seconds * 1e3));
         let [native, ours] = self.each.map(milliseconds);
         let about = if self.is_predicted { "~" } else { "" };
@@ -141,10 +141,16 @@ impl Row {
 
 /// The last line: what all calls saved, and could save.
 pub(super) fn total(rows: &[Row]) -> String {
-    // The sum of no numbers is -0.
-    let saved = rows.iter().filter_map(Row::saved).sum::<f64>() + 0.0;
-    let more = rows.iter().filter_map(Row::could_save).sum::<f64>() + 0.0;
-    format!("circulant saved {saved:.3} s on this process, and could save {more:.3} s more")
+    let saved = three_decimals(rows.iter().filter_map(Row::saved).sum());
+    let more = three_decimals(rows.iter().filter_map(Row::could_save).sum());
+    format!("circulant saved {saved} s on this process, and could save {more} s more")
+}
+
+/// A number that may be less than 0, but does not look so where it is next to nothing. (The sum of
+/// no numbers is -0.)
+pub fn three_decimals(number: f64) -> String {
+    let thousandths = (number * 1e3).round() / 1e3;
+    format!("{:.3}", thousandths + 0.0)
 }
 
 /// What was learned of the calls of one kind on communicators of some dimensions.
@@ -199,6 +205,12 @@ mod tests {
 
     fn calls(calls: u64, seconds: f64) -> Calls {
         Calls { calls, seconds }
+    }
+
+    #[test]
+    fn next_to_nothing_is_not_negative() {
+        let shown = [-0.0004, -0.0, 0.0006, -0.0006, -2.0].map(three_decimals);
+        assert_eq!(shown, ["0.000", "0.000", "0.001", "-0.001", "-2.000"]);
     }
 
     #[test]

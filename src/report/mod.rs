@@ -18,11 +18,12 @@ mod outcome;
 mod over_ranks;
 mod tally;
 
+pub use by_size::three_decimals;
 pub use outcome::{Outcome, Work};
 pub use over_ranks::{Local, OverRanks};
 pub use tally::{Place, count_by_size};
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use serde_json::{Map, Value, json};
 use strum::{EnumCount, VariantArray, VariantNames};
 
+use crate::files;
 use crate::select::{Algorithm, Known, Operation, Origin, Settings};
 
 /// The sums over the calls of one operation with one outcome.
@@ -475,7 +477,7 @@ impl Destination {
 /// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
     match destination {
-        Destination::File(path) => File::create(path)?.write_all(render_json(header).as_bytes()),
+        Destination::File(path) => files::create(path)?.write_all(render_json(header).as_bytes()),
         Destination::Stdout | Destination::Stderr => print(destination, &render_text(header)),
     }
 }

@@ -71,6 +71,21 @@ impl Settings {
         Settings::read(env::vars_os().map(|(name, value)| (text(name), text(value))))
     }
 
+    /// The defaults, whatever the environment says, since the process has more rights than who
+    /// wrote it; with a complaint if it says something.
+    pub fn of_distrusted_environment() -> (Settings, Vec<Complaint>) {
+        let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        let set: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
+        let complaint = (!set.is_empty()).then(|| Complaint {
+            problem: format!(
+                "this process has more rights than who started it, who set {}",
+                set.join(", ")
+            ),
+            instead: "using the defaults".to_owned(),
+        });
+        (Settings::default(), complaint.into_iter().collect())
+    }
+
     /// Stores the value of one variable, or returns a complaint about it.
     fn take(&mut self, index: usize, variable: &Variable, text: &str) -> Option<Complaint> {
         let name = variable.name;

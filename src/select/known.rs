@@ -26,6 +26,7 @@ use serde::Deserialize;
 use strum::{VariantArray, VariantNames};
 
 use super::{CANDIDATES, Kind, Network, Operation, Order, PLACES};
+use crate::files;
 
 /// What is known of communicators of as many processes on as many nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,11 +230,7 @@ pub fn load_profile(file: &Path, mpi: &str) -> Result<Vec<Known>, String> {
 /// # Errors
 /// Those of the file system.
 pub fn store_profile(file: &Path, all: &[Known], mpi: &str) -> io::Result<()> {
-    let new = file.with_extension(format!("new-{}", std::process::id()));
-    let written = fs::write(&new, write_profile(all, mpi)).and_then(|()| fs::rename(&new, file));
-    written.inspect_err(|_| {
-        let _ = fs::remove_file(&new);
-    })
+    files::replace(file, write_profile(all, mpi).as_bytes())
 }
 
 impl OfNetwork {

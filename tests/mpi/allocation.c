@@ -2,67 +2,12 @@
  * In a steady state the library allocates nothing: this program's own malloc counts what is asked
  * for by code of libcirculant, while calls like others before them are made.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "check.h"
-
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t items, size_t bytes);
-extern void *__libc_realloc(void *memory, size_t bytes);
-extern void *__libc_memalign(size_t alignment, size_t bytes);
-
-/* Where the library's code is; nowhere in a native run. */
-static uintptr_t library_start, library_end;
-static atomic_long allocations;
-
-static void count(const void *caller) {
-    uintptr_t address = (uintptr_t)caller;
-    if (address >= library_start && address < library_end) {
-        atomic_fetch_add(&allocations, 1);
-    }
-}
-
-void *malloc(size_t bytes) {
-    count(__builtin_return_address(0));
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t items, size_t bytes) {
-    count(__builtin_return_address(0));
-    return __libc_calloc(items, bytes);
-}
-
-void *realloc(void *memory, size_t bytes) {
-    count(__builtin_return_address(0));
-    return __libc_realloc(memory, bytes);
-}
-
-int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-    count(__builtin_return_address(0));
-    *memory = __libc_memalign(alignment, bytes);
-    return *memory ? 0 : ENOMEM;
-}
-
-static int find_library(struct dl_phdr_info *info, size_t size, void *unused) {
-    (void)size, (void)unused;
-    if (strstr(info->dlpi_name, "libcirculant") == NULL) {
-        return 0;
-    }
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD && (part->p_flags & PF_X)) {
-            library_start = info->dlpi_addr + part->p_vaddr;
-            library_end = library_start + part->p_memsz;
-        }
-    }
-    return 1;
-}
+#include "heap.h"
 
 /* Adds ints that have a gap after each. */
 static void add(void *in, void *inout, int *items, MPI_Datatype *type) {
@@ -109,7 +54,7 @@ static void all_calls(int root) {
 
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "allocation", MPI_THREAD_SINGLE);
-    dl_iterate_phdr(find_library, NULL);
+    bool is_preloaded = heap_watch();
     MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spaced);
     MPI_Type_commit(&spaced);
     MPI_Type_contiguous(2, MPI_INT, &pair);
@@ -126,13 +71,13 @@ int main(int argc, char **argv) {
     for (int root = 0; root < world_size; root++) {
         all_calls(root);
     }
-    check(library_end == 0 || atomic_load(&allocations) > 0, "no allocation was seen at all");
+    check(!is_preloaded || heap_allocations() > 0, "no allocation was seen at all");
     check_case("steady state");
-    atomic_store(&allocations, 0);
+    heap_fail(0, 0);
     for (int call = 0; call < 2 * world_size; call++) {
         all_calls(call % world_size);
     }
-    long seen = atomic_load(&allocations);
+    long seen = heap_allocations();
     check(seen == 0, "%ld allocations", seen);
     MPI_Type_free(&spaced);
     MPI_Type_free(&pair);

@@ -19,7 +19,7 @@
 #include "check.h"
 #include "medley.h"
 
-enum { INTS = 8, SHORT_LIVED = 10000, TOGETHER = 5, MANY = 2000, LARGE = 100000 };
+enum { INTS = 8, SHORT_LIVED = 6000, TOGETHER = 5, MANY = 2000, LARGE = 100000 };
 
 static int value(int rank, int i) {
     return (int)(mix(check_iteration(), (uint64_t)rank, (uint64_t)i, 9) % 100000);

@@ -133,7 +133,7 @@ def with_fault(mpi, processes, command, report, rank=1, settings=None, **variabl
         **{f"FAULT_{name.upper()}": str(value) for name, value in variables.items()},
         **{f"CIRCULANT_{name}": str(value) for name, value in {**FORCED, **(settings or {})}.items()},
     }
-    libraries = [mpi.library, mpi.build / "tests" / "libfault.so"]
+    libraries = [mpi.library, *(mpi.build / "tests").glob("lib*fault.so")]
     return mpi.run(processes, command, libraries, environment).with_report(report)
 
 
@@ -196,6 +196,6 @@ def test_a_wrong_number_is_found(mpi, report, processes):
 def test_without_memory_for_a_copy(mpi, report, processes):
     """If one process has no memory for a copy, the calls are run without a check."""
     command = [mpi.program("sequence"), "bcast:40000x3", "bcast:80000x3"]
-    run = with_fault(mpi, processes, command, report, memory=40000).expect_success()
+    run = with_fault(mpi, processes, command, report, memory=80000).expect_success()
     assert run.outcomes("bcast") == {"circulant": 6}
     assert checks(run, "bcast") == (3, 0), run.describe()

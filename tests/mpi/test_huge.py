@@ -15,9 +15,17 @@ def available_memory():
     return int(line.split()[1]) * 1024
 
 
+def huge_cases():
+    """Each operation with counts that an int holds; without --all, some with larger ones."""
+    for operation in OPERATIONS:
+        if operation not in STAGED:
+            yield pytest.param("huge", operation, marks=pytest.mark.any_mpi)
+            is_shown = operation in ("bcast", "allgatherv", "allreduce")
+            yield pytest.param("huge_c", operation, marks=[] if is_shown else pytest.mark.repeats)
+
+
 @pytest.mark.xdist_group("huge")  # one at a time
-@pytest.mark.parametrize("program", [pytest.param("huge", marks=pytest.mark.any_mpi), "huge_c"])
-@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name not in STAGED])
+@pytest.mark.parametrize("program, operation", [*huge_cases()])
 def test_huge(mpi, report, program, operation):
     """The large-count functions with counts beyond 2^31, too."""
     if available_memory() < 9 * GIB:

@@ -5,10 +5,13 @@ The MPI libraries lose memory themselves. A loss counts when the library is anyw
 the allocation: then also what the MPI allocated on its behalf, such as a private communicator.
 """
 
+import re
 import shutil
 from xml.etree import ElementTree
 
 import pytest
+
+from test_programs import counted
 
 CALLS = [
     "bcast:10000x3",
@@ -80,3 +83,33 @@ def test_valgrind(mpi, report, tmp_path, program):
         ours = [error for error in root.iter("error") if is_ours(error)]
         shown = [ElementTree.tostring(error, encoding="unicode") for error in ours[:3]]
         assert not ours, "\n".join(shown)
+
+
+SHORTAGES = {
+    "forced": (5, {"FORCE": 1}, []),
+    "learning": (2, {"SELECT": "tune", "NODE_SIZE": 1}, [30000]),
+    "leaders": (3, {"FORCE": 1, "NODE_SIZE": 2}, []),
+    "checked": (2, {"FORCE": 1, "CHECK": 1}, []),
+}
+
+
+@pytest.mark.parametrize("case", SHORTAGES)
+def test_allocations_that_fail(mpi, report, case):
+    """Whichever it is, no call notices, but that all ranks run it natively where it is scratch; and each process
+    whose memory was short says so."""
+    processes, settings, arguments = SHORTAGES[case]
+    settings = {**settings, "PROFILE_SAVE": report.with_suffix(".toml")}
+    command = [mpi.program("shortage"), *arguments]
+    run = mpi.preloaded(processes, command, report, settings, trapped=True).expect_success()
+    assert "failures=0" in run.stdout
+    if "FORCE" in settings:
+        native = 0
+        for operation, of in run.all_outcomes().items():
+            assert of.keys() <= {"circulant", "memory"}, operation
+            assert sum(of.values()) == counted(run.stdout)[operation]["circulant"], operation
+            native += of.get("memory", 0)
+        assert native > 0
+    else:
+        assert run.tried() or any("trial" in of for of in run.all_outcomes().values())
+    said = re.findall(r"^circulant: rank (\d+): memory was short: \d+ small", run.stderr, re.MULTILINE)
+    assert sorted(map(int, said)) == [*range(processes)], run.describe()

@@ -169,7 +169,7 @@ pub fn named(file: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
-/// The sum over all sizes. That of no numbers would be -0.
+/// The sum over all sizes.
 pub fn total(report: &Report, seconds: fn(&Size) -> Option<f64>) -> f64 {
-    report.sizes.iter().filter_map(seconds).sum::<f64>() + 0.0
+    report.sizes.iter().filter_map(seconds).sum()
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use circulant::report::three_decimals;
 use circulant::select;
 
 use crate::contents::{OfRanks, Report, Size, Spread, ran_by, total};
@@ -325,10 +326,10 @@ fn runners(bars: &[Bar]) -> String {
 }
 
 fn saved_in_all(report: &Report) -> String {
-    let saved = total(report, |size| size.saved_seconds);
-    let more = total(report, |size| size.could_save_seconds);
+    let saved = three_decimals(total(report, |size| size.saved_seconds));
+    let more = three_decimals(total(report, |size| size.could_save_seconds));
     let rank = report.rank;
-    format!("On rank {rank}, circulant saved {saved:.3} s, and could save {more:.3} s more.")
+    format!("On rank {rank}, circulant saved {saved} s, and could save {more} s more.")
 }
 
 /// A bar for each operation and size of which something is known.
@@ -346,7 +347,7 @@ fn savings(report: &Report) -> String {
     let row = |(row, size): (usize, &&Size)| {
         let [saved, more] = seconds(size).map(|seconds| seconds.unwrap_or(0.0));
         let color = if saved < 0.0 { ORANGE } else { GREEN };
-        let numbers = format!("{saved:.3} s, {more:.3} s");
+        let numbers = format!("{} s, {more:.3} s", three_decimals(saved));
         let length = saved.abs() * scale;
         [
             text(

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use circulant::report::three_decimals;
 use circulant::select::{CANDIDATES, PLACES};
 use plotters::prelude::*;
 
@@ -63,11 +64,11 @@ fn print_sizes(out: &mut impl Write, report: &Report) -> io::Result<()> {
         return writeln!(out, "No collective operation was called.");
     }
     markdown::print(out, &SIZES, &report.sizes)?;
-    let saved = total(report, |size| size.saved_seconds);
-    let more = total(report, |size| size.could_save_seconds);
+    let saved = three_decimals(total(report, |size| size.saved_seconds));
+    let more = three_decimals(total(report, |size| size.could_save_seconds));
     writeln!(
         out,
-        "\ncirculant saved {saved:.3} s, and could save {more:.3} s more."
+        "\ncirculant saved {saved} s, and could save {more} s more."
     )
 }
 
@@ -91,7 +92,7 @@ fn milliseconds(seconds: Option<f64>) -> String {
 }
 
 fn seconds(seconds: Option<f64>) -> String {
-    seconds.map_or_else(String::new, |seconds| format!("{seconds:.3}"))
+    seconds.map(three_decimals).unwrap_or_default()
 }
 
 const SIZES: [Column<Size>; 8] = [

@@ -133,10 +133,14 @@ fn choose(arguments: &Arguments, program: &Program) -> Result<Choice, Complaint>
     Ok(choice)
 }
 
-/// Ends this process and, under most launchers, its job.
+/// Ends this process and, under most launchers, its job. Where rank 0 has not ended the job by the
+/// time that it has to speak, as it may run another program, this process speaks itself.
 fn refuse(complaint: &str, status: u8) -> ExitCode {
     say(complaint);
     leave_time_to_speak();
+    if let Some(rank) = launcher::rank().filter(|rank| *rank != 0) {
+        eprintln!("circulant: rank {rank}: {complaint}");
+    }
     status.into()
 }
 

@@ -1,0 +1,110 @@
+//! Files that circulant writes: reports and profiles. Others may have put a symbolic link where one
+//! of them goes, as in a folder that all can write to, so links are not followed.
+
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Files of the same name by other processes that one makes way for. (In containers, processes of
+/// different nodes have the same number.)
+const ATTEMPTS: usize = 100;
+
+/// Opens a file to write it anew, with the rights that the process's mask leaves. Links below /dev
+/// and /proc are the system's own, such as /dev/stdout, and are followed.
+///
+/// # Errors
+/// Those of the file system; and that `path` is a symbolic link.
+pub fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    if !["/dev", "/proc"].iter().any(|own| path.starts_with(own)) {
+        options.custom_flags(libc::O_NOFOLLOW);
+    }
+    options.open(path).map_err(|error| {
+        if error.raw_os_error() == Some(libc::ELOOP) {
+            io::Error::other("it is a symbolic link, which is not followed")
+        } else {
+            error
+        }
+    })
+}
+
+/// Puts a file with these contents in the place of `path`, which may be a file or a link. Who reads
+/// `path` meanwhile finds the old contents or the new ones.
+///
+/// # Errors
+/// Those of the file system.
+pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut last = io::Error::from(ErrorKind::AlreadyExists);
+    for attempt in 0..ATTEMPTS {
+        let mut name = OsString::from(path);
+        name.push(format!(".new-{}-{attempt}", std::process::id()));
+        match File::create_new(&name) {
+            Ok(mut file) => {
+                let written = file
+                    .write_all(contents)
+                    .and_then(|()| fs::rename(&name, path));
+                return written.inspect_err(|_| {
+                    let _ = fs::remove_file(&name);
+                });
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("circulant-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_link_is_neither_followed_nor_does_it_lead_a_file_elsewhere() {
+        let folder = folder("links");
+        let (victim, link) = (folder.join("victim"), folder.join("link"));
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, &link).unwrap();
+        let refused = create(&link).unwrap_err().to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&link).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+        // Whoever guesses the name of the new file cannot lead it elsewhere either.
+        let guessed = format!("file.new-{}-0", std::process::id());
+        symlink(&victim, folder.join(&guessed)).unwrap();
+        replace(&folder.join("file"), b"new").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), "new");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_put_in_place_leaves_nothing() {
+        let folder = folder("leftovers");
+        let occupied = folder.join("occupied");
+        fs::create_dir_all(occupied.join("by something")).unwrap();
+        replace(&occupied, b"new").unwrap_err();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        replace(&folder.join("missing/file"), b"new").unwrap_err();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_systems_own_links_are_followed() {
+        create(Path::new("/dev/stderr")).unwrap();
+    }
+}
