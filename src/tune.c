@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Of the library that is preloaded: see include/circulant.h. */
 extern int circulant_choice(const char *operation, unsigned long long bytes, unsigned long long irregularity,
@@ -41,14 +40,14 @@ static int *counts, *displacements;
 static double work, done;
 static const double EACH = 65536;
 
-/* Of what is wrong on all processes, rank 0 speaks. The others leave it time to. */
+/* Of what is wrong on all processes, rank 0 speaks. (Some launchers lose what was written just before
+ * MPI_Abort.) */
 static void fail(const char *problem, const char *about)
 {
     if (rank == 0)
         fprintf(stderr, "circulant tune: %s%s\n", problem, about);
-    else
-        sleep(2);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
     exit(1);
 }
 

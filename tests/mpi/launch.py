@@ -1,11 +1,13 @@
 """Runs MPI programs: natively or under the library, with a time-out that leaves nothing behind."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 import uuid
 
@@ -36,7 +38,9 @@ OPERATIONS = [
 # which is behind the standard ABI, also in MPI_Allreduce on derived datatypes.
 # Intel MPI's collectives over shared memory abort on more than some hundred communicators; by the
 # algorithms that it chooses itself, its MPI_Allgather of nothing in place, its MPI_Gather, its MPI_Scatter
-# of 33 processes, and its MPI_Reduce and MPI_Allreduce on derived datatypes, crash.
+# of 33 processes, and its MPI_Reduce and MPI_Allreduce on derived datatypes, crash. Where processes share
+# processors, its MPI_Bcast of 50 kB over shared memory gives a rank wrong bytes if a small MPI_Allreduce
+# comes next.
 OF_MPICH = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM": "recursive_halving",
@@ -182,8 +186,10 @@ class Mpi:
         timeout=120,
         spawns=False,
         folder=None,
+        meanwhile=None,
     ):
-        """In a folder, with one library preloaded, or several in the order of a list."""
+        """In a folder, with one library preloaded, or several in the order of a list. `meanwhile` is called
+        beside the run, with a function that finds the process of a rank."""
         preload = [self.build / "tests" / "libyield.so"]
         preload += library if isinstance(library, list) else [library] if library else []
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
@@ -191,10 +197,10 @@ class Mpi:
         environment = {**inherited, **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
-        return finish(command, environment, timeout, folder)
+        return finish(command, environment, timeout, folder, meanwhile)
 
 
-def finish(command, environment, timeout, folder=None):
+def finish(command, environment, timeout, folder=None, meanwhile=None):
     """Runs a command in a folder to its end or to its time-out."""
     start = time.monotonic()
     mark = f"{MARK}={uuid.uuid4()}"
@@ -208,6 +214,8 @@ def finish(command, environment, timeout, folder=None):
         text=True,
         errors="replace",
     )
+    if meanwhile:
+        threading.Thread(target=meanwhile, args=[functools.partial(process_of, mark.encode())]).start()
     try:
         stdout, stderr = process.communicate(timeout=timeout)
         status = process.returncode
@@ -222,13 +230,33 @@ def finish(command, environment, timeout, folder=None):
 MARK = "MPI_TEST_RUN"
 
 
+def marked(mark):
+    """Every process with this in its environment, and that environment."""
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            environment = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            continue  # it ended meanwhile, or is another user's
+        if mark in environment:
+            yield int(entry.name), environment
+
+
 def end_marked(mark):
-    """Ends every process with this in its environment: mpirun, its helpers, the ranks."""
+    """Ends mpirun, its helpers, the ranks."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for entry in pathlib.Path("/proc").iterdir():
+        for process, _ in marked(mark):
             try:
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(entry.name), number)
-            except (FileNotFoundError, PermissionError, ProcessLookupError):
-                pass  # it ended meanwhile, or is another user's
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
         time.sleep(1)
+
+
+def process_of(mark, rank):
+    """The process of a rank, once it is there. (A launcher's helper for a rank has no such variable.)"""
+    names = [b"%s=%d" % (name, rank) for name in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
+    while True:
+        for process, environment in marked(mark):
+            if any(name in environment for name in names):
+                return process
+        time.sleep(0.05)

@@ -14,9 +14,9 @@ EACH_ONCE = [f"{operation}:40000" for operation in OPERATIONS]
 def sequence(mpi, report):
     """sequence(settings, *calls): a successful preloaded run of these calls."""
 
-    def run(settings, *calls, processes=3, wrapper=()):
+    def run(settings, *calls, processes=3, wrapper=(), **options):
         command = [*wrapper, mpi.program("sequence"), *calls]
-        run = mpi.preloaded(processes, command, report, settings).expect_success()
+        run = mpi.preloaded(processes, command, report, settings, **options).expect_success()
         assert "failures=0" in run.stdout, run.describe()
         return run
 
@@ -222,7 +222,7 @@ def test_rules_decide_on_all_ranks(sequence, mpi):
         'esac; exec "$0" "$@"'
     )
     calls = ["bcast:1000", "bcast:40000", "bcast:50000", "allreduce:1000", "allreduce:40000"]
-    run = sequence({"NODE_SIZE": 2}, *calls, processes=5, wrapper=["sh", "-c", differ])
+    run = sequence({"NODE_SIZE": 2}, *calls, processes=5, wrapper=["sh", "-c", differ], trapped=True)
     assert run.outcomes("bcast") == {"circulant": 1, "chosen": 2}
     assert run.outcomes("allreduce") == {"circulant": 1, "small": 1}
     (blocks,) = [row["blocks"] for row in run.rows() if row["operation"] == "bcast" and "reason" not in row]
