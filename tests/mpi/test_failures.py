@@ -1,6 +1,10 @@
-"""Processes that are killed while others go on without them, as ULFM asks (revoked.c): on MPIs that can."""
+"""Processes that fail. On MPIs that can, others go on without them, as ULFM asks (revoked.c). On all, a job
+of which a process is killed ends as soon as natively, and one of which a process is stopped goes on."""
 
+import os
 import re
+import signal
+import time
 
 import pytest
 
@@ -52,3 +56,57 @@ def test_survivors_where_circulant_does_more(mpi, report, settings, call):
         assert any(row.get("checked") for row in rows), run.describe()
     if "NODE_SIZE" in settings:
         assert any("leaders" in row.get("algorithms", {}) for row in rows), run.describe()
+
+
+def killed_after(seconds, run):
+    """Kills rank 1 of a run some time after its start. The run, and the seconds from then to its end."""
+    killed = []
+
+    def kill(process_of):
+        process = process_of(1)
+        time.sleep(seconds)
+        killed.append(time.monotonic())
+        os.kill(process, signal.SIGKILL)
+
+    done = run(kill)
+    return done, time.monotonic() - killed[0]
+
+
+@pytest.mark.parametrize("operation", ["bcast", "allreduce"])
+def test_a_job_with_a_killed_process_ends(mpi, report, operation):
+    command = [mpi.program("sequence"), f"{operation}:300000x1000000"]
+    settings = {"FORCE": 1, "TRACE": 1}
+    native, natively = killed_after(3, lambda kill: mpi.native(3, command, meanwhile=kill, timeout=60))
+    run, seconds = killed_after(
+        3, lambda kill: mpi.preloaded(3, command, report, settings, meanwhile=kill, timeout=60)
+    )
+    assert native.status not in (0, None), native.describe()
+    assert run.status not in (0, None), run.describe()
+    assert "-> circulant" in run.stderr or "-> doubling" in run.stderr, run.describe()
+    assert seconds < natively + 10
+
+
+@pytest.mark.parametrize("settings", [{"FORCE": 1}, {"SELECT": "tune", "NODE_SIZE": 1}], ids=["forced", "learning"])
+def test_a_job_with_a_stopped_process_goes_on(mpi, report, settings):
+    """Stopped in calls, over and over, for half a second."""
+    calls = [f"{operation}:1000000x40" for operation in ("bcast", "reduce", "allgather", "allreduce")]
+
+    def stop_and_continue(process_of):
+        process = process_of(1)
+        try:
+            for _ in range(4):
+                time.sleep(0.3)
+                os.kill(process, signal.SIGSTOP)
+                time.sleep(0.5)
+                os.kill(process, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    run = mpi.preloaded(3, [mpi.program("sequence"), *calls], report, settings, meanwhile=stop_and_continue)
+    run.expect_success()
+    assert "failures=0" in run.stdout
+    assert run.seconds > 1, "it was over before it was stopped"
+    if "FORCE" in settings:
+        assert run.outcomes("bcast") == {"circulant": 40}
+    else:
+        assert run.tried()

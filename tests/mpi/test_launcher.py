@@ -104,6 +104,17 @@ def test_nothing_fits(mpi, circulant, tmp_path):
     assert "no build" in run.stderr
 
 
+def test_nothing_fits_but_on_rank_0(mpi, circulant, tmp_path):
+    """Rank 0 is another program, which has nothing to say."""
+    (tmp_path / "none").mkdir()
+    strict = [circulant, "run", "--require", "--libraries", tmp_path / "none"]
+    program = [mpi.program("sequence"), *CALLS]
+    run = mpi.run(1, [*program, ":", "-n", "1", *strict, *program], timeout=60)
+    assert run.status not in (0, None), run.describe()
+    assert "calls" not in run.stdout
+    assert re.search("^circulant: rank 1: .* for which there is no build in", run.stderr, re.MULTILINE), run.describe()
+
+
 @pytest.mark.parametrize("folder", ["a b", "a:b"])
 def test_path_that_cannot_be_preloaded(mpi, circulant, builds, folder):
     """LD_PRELOAD would take it for two. The linker's complaints would not stop a program with --require."""
