@@ -1,7 +1,7 @@
 //! A call of a collective operation, from what is known of it to its end.
 //!
 //! ```text
-//! facts -> algorithm (select/) -> problem -> prepare: stages, scratch, memory -> advance -> finish
+//! facts -> problem -> algorithm (select/) -> prepare: stages, scratch, memory -> advance -> finish
 //! ```
 //!
 //! | file | what it holds |
@@ -32,7 +32,7 @@ use crate::engine::Call;
 use crate::mpi::{Allocation, Array, Error};
 use crate::pool::Lease;
 use crate::report::Work;
-use crate::select::{Algorithm, Facts};
+use crate::select::{Algorithm, Facts, Reason};
 use crate::stage::Stages;
 use crate::transport::{
     Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, wait_for_one,
@@ -64,12 +64,21 @@ pub fn attempt(
     work: &mut Work,
 ) -> Result<Option<Box<Check>>, Stop> {
     let facts = call.facts(state, work)?;
+    // A process that is alone with wrong arguments leaves before the call is counted or tried. So
+    // it can make the call again, and is where the others are. (Between groups nothing is tried.)
+    let sound = match facts.moves_something() && !state.is_inter() {
+        true => Some(sound_problem(state, call)?),
+        false => None,
+    };
     let checks = state.checks();
     if let Some(checks) = checks {
         checks.lock().admit(&facts)?;
     }
     let algorithm = state.choose(facts)?;
-    let problem = call.problem(state)?;
+    let problem = match sound {
+        Some(problem) => problem,
+        None => call.problem(state)?,
+    };
     let is_due = checks.is_some_and(|checks| checks.lock().is_due(&facts));
     let touched = if is_due { problem.touched(state) } else { None };
     let check = touched.map(|touched| Box::new(Check::new(facts, algorithm, touched)));
@@ -82,6 +91,15 @@ pub fn attempt(
     })?;
     work.record(algorithm, done.rounds, done.blocks);
     Ok(check)
+}
+
+/// The problem of this process, with datatypes that MPI accepts, as far as it can be asked now.
+fn sound_problem(state: &State, call: &impl Collective) -> Result<Problem, Stop> {
+    let problem = call.problem(state)?;
+    match problem.data().iter().flatten().all(Array::may_be_sent) {
+        true => Ok(problem),
+        false => Err(Stop::Native(Reason::Arguments)),
+    }
 }
 
 /// The problem of one process.

@@ -125,7 +125,7 @@ impl State {
     }
 
     /// Whether it is an inter-communicator.
-    pub(super) fn is_inter(&self) -> bool {
+    pub fn is_inter(&self) -> bool {
         self.remote.is_some()
     }
 

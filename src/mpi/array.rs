@@ -97,6 +97,11 @@ impl Array {
         self.count * self.datatype.size()
     }
 
+    /// Whether MPI accepts its datatype in communication, as far as it can be asked now.
+    pub fn may_be_sent(&self) -> bool {
+        self.datatype.may_be_committed()
+    }
+
     /// Its memory, if its elements follow each other without gaps.
     pub fn bytes(&self) -> Option<Region> {
         // SAFETY: the bytes of elements without gaps are theirs, by the contract of `new`.

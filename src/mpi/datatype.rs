@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::attribute::{Keyval, OfDatatypes, nearby};
 use super::library::{NumberKind, native};
 use super::probe::probe;
-use super::sys::{MPI_Aint, MPI_Count, MPI_Datatype};
+use super::sys::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype};
 use super::{Buffer, Communicator, SUCCESS, check, int};
 
 /// A datatype of the program, with the layout of one element.
@@ -477,14 +477,26 @@ impl Datatype {
         inner.0.is_dense().then_some(inner)
     }
 
+    /// Whether it [is committed](Datatype::is_committed), as far as MPI can be asked while there is
+    /// no communicator of ours.
+    pub(super) fn may_be_committed(&self) -> bool {
+        self.is_known_to_be_committed()
+            || probe().is_none_or(|probe| probe.ask(|alone| self.is_committed_on(alone)))
+    }
+
+    fn is_known_to_be_committed(&self) -> bool {
+        let is_known = |kept: &Kept| kept.is_committed.load(Ordering::Relaxed);
+        self.is_predefined || self.kept().is_some_and(is_known)
+    }
+
     /// Whether MPI accepts it in communication: committed, if it is a derived one. MPI cannot be
     /// asked, but it checks the datatype of a message to nobody (of one element: MPICH does not
     /// look at the datatype of none). Errors are returned on `communicator`.
     pub fn is_committed(&self, communicator: Communicator) -> bool {
-        let is_known = |kept: &Kept| kept.is_committed.load(Ordering::Relaxed);
-        if self.is_predefined || self.kept().is_some_and(is_known) {
-            return true;
-        }
+        self.is_known_to_be_committed() || self.is_committed_on(communicator.handle())
+    }
+
+    fn is_committed_on(&self, communicator: MPI_Comm) -> bool {
         let nobody = native().constants.proc_null.0;
         // Never read, but null would be an error of its own.
         let element = std::ptr::from_ref(self).cast();
@@ -496,7 +508,7 @@ impl Datatype {
                 self.handle,
                 nobody,
                 super::TAG_TO_SELF,
-                communicator.handle(),
+                communicator,
             )
         };
         if let Some(kept) = self.kept().filter(|_| code == SUCCESS) {

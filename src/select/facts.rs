@@ -75,6 +75,11 @@ impl Facts {
         }
     }
 
+    /// Whether there are others to exchange something with.
+    pub fn moves_something(&self) -> bool {
+        self.processes > 1 && self.bytes > 0
+    }
+
     /// q = ceil(log2 p): the rounds that one block needs to reach every process.
     pub(super) fn phases(&self) -> u32 {
         phases(self.processes)

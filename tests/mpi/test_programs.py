@@ -244,6 +244,16 @@ def test_disagreements(mpi, report, processes, chunks):
         assert of.get("circulant" if processes > 1 else "one_process", 0) > 0, operation
 
 
+@pytest.mark.parametrize("processes", [2, 5])
+def test_disagreements_while_learning(mpi, report, processes):
+    """A process that is alone with wrong arguments can make its call again where the others try it. (Natively,
+    Open MPI's all-to-all takes input on top of its result, and the results are wrong.)"""
+    settings = {"SELECT": "tune", "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
+    run = mpi.preloaded(processes, [mpi.program("disagreements")], report, settings, timeout=60).expect_success()
+    for operation in ("allgather", "allgatherv", "allreduce", "reduce_scatter", "reduce_scatter_block"):
+        assert run.outcomes(operation).get("trial", 0) > 0, run.describe()
+
+
 def test_number_of_blocks_disagreed(mpi, report):
     """Blocks that a process did not expect are not taken for those of a later call."""
     settings = {"FORCE": 1, "BCAST_BLOCK_SIZE": 100, "PACING": "eager"}
