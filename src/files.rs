@@ -6,32 +6,42 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Files of the same name by other processes that one makes way for. (In containers, processes of
 /// different nodes have the same number.)
 const ATTEMPTS: usize = 100;
 
-/// Opens a file to write it anew, with the rights that the process's mask leaves. Links below /dev
-/// and /proc are the system's own, such as /dev/stdout, and are followed.
+/// Folders whose links are the system's own, such as /dev/stdout, and are followed.
+const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
+/// Opens a file to write it anew, with the rights that the process's mask leaves. Does not wait for
+/// a reader of a named pipe.
 ///
 /// # Errors
-/// Those of the file system; and that `path` is a symbolic link.
+/// Those of the file system; that `path` is a symbolic link, or a named pipe.
 pub fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    if !["/dev", "/proc"].iter().any(|own| path.starts_with(own)) {
-        options.custom_flags(libc::O_NOFOLLOW);
+    let is_of_the_system = |folder: &Path| OF_THE_SYSTEM.iter().any(|own| folder == Path::new(own));
+    if path.parent().is_some_and(is_of_the_system) {
+        return options.open(path);
     }
-    options.open(path).map_err(|error| {
-        if error.raw_os_error() == Some(libc::ELOOP) {
-            io::Error::other("it is a symbolic link, which is not followed")
-        } else {
-            error
-        }
-    })
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let refused = |error: io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link, which is not followed"),
+        Some(libc::ENXIO) => io::Error::other(NAMED_PIPE),
+        _ => error,
+    };
+    let file = options.open(path).map_err(refused)?;
+    match file.metadata()?.file_type().is_fifo() {
+        true => Err(io::Error::other(NAMED_PIPE)),
+        false => Ok(file),
+    }
 }
+
+const NAMED_PIPE: &str = "it is a named pipe, which is not written to";
 
 /// Puts a file with these contents in the place of `path`, which may be a file or a link. Who reads
 /// `path` meanwhile finds the old contents or the new ones.
@@ -103,8 +113,37 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// In /dev/shm everybody may make links.
     #[test]
     fn the_systems_own_links_are_followed() {
         create(Path::new("/dev/stderr")).unwrap();
+        for shared in ["/dev/shm", "/dev/../tmp"] {
+            let victim = Path::new(shared).join(format!("circulant-victim-{}", std::process::id()));
+            let link = victim.with_extension("link");
+            fs::write(&victim, "precious").unwrap();
+            symlink(&victim, &link).unwrap();
+            let refused = create(&link).unwrap_err().to_string();
+            assert!(refused.contains("symbolic link"), "{refused}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+            for file in [victim, link] {
+                fs::remove_file(file).unwrap();
+            }
+        }
+    }
+
+    /// Whether or not it has a reader.
+    #[test]
+    fn nobody_waits_for_the_reader_of_a_named_pipe() {
+        let folder = folder("pipe");
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let refused = create(&pipe).unwrap_err().to_string();
+        assert!(refused.contains("named pipe"), "{refused}");
+        let mut both = OpenOptions::new();
+        let _reader = both.read(true).write(true).open(&pipe).unwrap();
+        let refused = create(&pipe).unwrap_err().to_string();
+        assert!(refused.contains("named pipe"), "{refused}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

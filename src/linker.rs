@@ -1,6 +1,9 @@
 //! The dynamic linker: the objects of this process, and their symbols.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// A name, for the dynamic linker. Constant, or every call would look for its end.
 macro_rules! name {
@@ -31,6 +34,28 @@ impl Object {
     pub fn of(function: *mut c_void) -> Option<Object> {
         described(function).map(|info| Object(info.dli_fbase.addr()))
     }
+}
+
+/// The file with the object that holds a function, as the kernel knows it: by its full path, links
+/// followed, when it was loaded. The dynamic linker has the path that it was told, and what that
+/// means changes with the current folder.
+pub fn loaded_file_of(function: *mut c_void) -> Option<PathBuf> {
+    let maps = fs::read("/proc/self/maps").ok()?;
+    let mut lines = maps.split(|&byte| byte == b'\n');
+    lines.find_map(|line| file_of_mapping(line, function.addr()))
+}
+
+/// The file of a line of /proc/self/maps that is about this address: range, rights, offset, device,
+/// inode, path.
+fn file_of_mapping(line: &[u8], address: usize) -> Option<PathBuf> {
+    let path = line.iter().position(|&byte| byte == b'/')?;
+    let range = line.split(|&byte| byte == b' ').next()?;
+    let (start, end) = std::str::from_utf8(range).ok()?.split_once('-')?;
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    let range = number(start)?..number(end)?;
+    range
+        .contains(&address)
+        .then(|| PathBuf::from(OsStr::from_bytes(&line[path..])))
 }
 
 /// The name of the file with the object that holds a function, as the dynamic linker knows it.
@@ -117,4 +142,28 @@ unsafe extern "C" fn list_object(
         names.push(unsafe { CStr::from_ptr(name) }.to_owned());
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_function_is_the_one_that_the_kernel_mapped() {
+        let own = loaded_file_of(file_of_mapping as *mut c_void);
+        assert_eq!(own, std::env::current_exe().ok());
+    }
+
+    #[test]
+    fn a_mapping_has_the_path_of_its_file_spaces_included() {
+        let line = b"7f00a000-7f00b000 r-xp 00002000 fe:00 1234     /opt/my mpi/lib.so";
+        let file = Some(PathBuf::from("/opt/my mpi/lib.so"));
+        assert_eq!(file_of_mapping(line, 0x7f00_a000), file);
+        assert_eq!(file_of_mapping(line, 0x7f00_afff), file);
+        assert_eq!(file_of_mapping(line, 0x7f00_b000), None);
+        assert_eq!(
+            file_of_mapping(b"7f00a000-7f00b000 rw-p 0 0:0 0 ", 0x7f00_a000),
+            None
+        );
+    }
 }

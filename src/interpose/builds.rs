@@ -4,8 +4,7 @@
 //! Which MPI it is, is known once a function of MPI has been called. Where there is no build for
 //! it, one line of the job says so, and all calls of MPI go to the MPI library as they are.
 
-use std::ffi::{CStr, CString, OsStr, c_void};
-use std::fs;
+use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use once_cell::sync::OnceCell;
 
 use crate::abi::{Abi, LIBRARY};
 use crate::launcher;
-use crate::linker::{Symbols, file_of};
+use crate::linker::{Symbols, loaded_file_of};
 use crate::message::say;
 use crate::mpi::{self, ABI, Unusable};
 
@@ -77,10 +76,7 @@ fn find(mpi: &Unusable) -> Result<Symbols, String> {
 /// # Errors
 /// What is missing.
 fn open(abi: Abi) -> Result<Symbols, String> {
-    let own = file_of(open as *mut c_void).ok_or("this build's file is not known")?;
-    // A link to a build may be what is preloaded.
-    let own = fs::canonicalize(OsStr::from_bytes(own.to_bytes()));
-    let own = own.map_err(|error| error.to_string())?;
+    let own = loaded_file_of(open as *mut c_void).ok_or("this build's file is not known")?;
     let builds = own.parent().and_then(Path::parent);
     let other = builds.unwrap_or(Path::new("/"));
     let other = other.join(abi.folder()).join(LIBRARY);

@@ -6,9 +6,9 @@
 //! files.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -80,15 +80,16 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    let work = env::temp_dir().join(format!("circulant-tune-{}", process::id()));
-    let done = if launcher::is_first() {
-        measure(arguments, &folder, &work)
-    } else {
-        let mut child = start(arguments, &folder, &work, Stdio::null())?;
-        Ok(code(child.wait()?))
-    };
-    let _ = fs::remove_dir_all(&work);
-    done
+    // The dynamic linker is told to look here, so nobody else may write to it.
+    let work = tempfile::Builder::new()
+        .prefix("circulant-tune-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()?;
+    if launcher::is_first() {
+        return measure(arguments, &folder, work.path());
+    }
+    let mut child = start(arguments, &folder, work.path(), Stdio::null())?;
+    Ok(code(child.wait()?))
 }
 
 /// Whether the files can be written, before minutes are spent on what they are to hold.
@@ -178,7 +179,6 @@ fn start(arguments: &Arguments, folder: &Path, work: &Path, output: Stdio) -> io
     let largest = if arguments.quick { 1 << 20 } else { 16 << 20 };
     let largest = arguments.largest.unwrap_or(largest);
     let shapes = if arguments.quick { 1 } else { 2 };
-    fs::create_dir_all(work)?;
     let mut command = Command::new(&program);
     if let Some(path) = library_path(&program, work)? {
         command.env("LD_LIBRARY_PATH", path);
