@@ -34,6 +34,8 @@ impl State {
         let learning = self.learning.as_ref();
         if let Some(learning) = learning {
             if let Some(choice) = self.choose_by_learning(learning, facts)? {
+                // Before anything is measured it may be a call that is only observed.
+                learning.start();
                 return choice.map_err(Stop::Native);
             }
         }

@@ -10,6 +10,9 @@ use super::{
     int,
 };
 
+/// Bytes that an `int` can count.
+const COUNTABLE: usize = 1 << 30;
+
 /// Elements of a datatype that may be read and written during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Array {
@@ -115,7 +118,7 @@ impl Array {
     /// MPI's.
     pub fn pack(&self, to: Region, communicator: Communicator) -> Result<(), Error> {
         assert_eq!(to.length(), self.size());
-        self.in_steps(|elements, bytes| {
+        self.in_steps(COUNTABLE, |elements, bytes| {
             let to = to.part(bytes);
             if elements.first.is_bottom() {
                 return send_to_self(elements.typed(), to.typed(), communicator);
@@ -143,7 +146,7 @@ impl Array {
     /// MPI's.
     pub fn unpack(&self, from: Region, communicator: Communicator) -> Result<(), Error> {
         assert_eq!(from.length(), self.size());
-        self.in_steps(|elements, bytes| {
+        self.in_steps(COUNTABLE, |elements, bytes| {
             let from = from.part(bytes);
             if elements.first.is_bottom() {
                 return send_to_self(from.typed(), elements.typed(), communicator);
@@ -166,7 +169,8 @@ impl Array {
     }
 
     /// Copies the elements of `from`, which are as many and of the same datatype. `packed` is
-    /// memory for those that have gaps.
+    /// memory for those that have gaps: a little, since a call under way cannot fail for want of
+    /// it.
     ///
     /// # Errors
     /// MPI's.
@@ -181,7 +185,9 @@ impl Array {
             to.copy_from(from);
             return Ok(());
         }
-        from.in_steps(|elements, range| {
+        /// Bytes that are packed at once, if elements are not larger.
+        const STEP: usize = 32 << 10;
+        from.in_steps(STEP, |elements, range| {
             packed.resize(packed.len().max(range.len()), 0);
             let middle = Buffer::new(packed.as_mut_ptr().cast());
             // SAFETY: the first bytes of `packed`, which is not resized before the end of the
@@ -247,14 +253,15 @@ impl Array {
         (self.first, int(self.count), self.datatype.handle())
     }
 
-    /// Cuts it into steps whose bytes an `int` can count; `action` gets each, and where its data is
-    /// among the packed bytes.
+    /// Cuts it into steps of at most so many bytes, or of one element; `action` gets each, and
+    /// where its data is among the packed bytes.
     fn in_steps(
         &self,
+        most: usize,
         mut action: impl FnMut(Array, Range<usize>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let size = self.datatype.size();
-        let largest = ((1 << 30) / size.max(1)).max(1);
+        let largest = (most / size.max(1)).max(1);
         let mut done = 0;
         while done < self.count {
             let range = done..self.count.min(done + largest);

@@ -59,11 +59,14 @@ impl Private {
             return Ok(None);
         }
         let made = communicator.with_errors_returned(make);
-        Ok(if all_agree(communicator, made.is_ok())? {
-            made.ok()
-        } else {
-            None
-        })
+        match all_agree(communicator, made.is_ok()) {
+            Ok(true) => Ok(made.ok()),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                made.map(Private::abandon).ok();
+                Err(error)
+            }
+        }
     }
 
     /// Takes over a communicator that was just made.
@@ -79,6 +82,13 @@ impl Private {
     /// A communicator of this process alone. Local.
     pub(super) fn alone(&self) -> Result<Private, Error> {
         Private::new(self.0.create_alone()?)
+    }
+
+    /// Leaves it because of an error that others may not have had. They may wait on it already, so
+    /// it is revoked, where the MPI library can, and not freed.
+    fn abandon(self) {
+        self.0.revoke();
+        std::mem::forget(self);
     }
 
     /// The communicator.

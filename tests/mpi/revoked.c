@@ -176,5 +176,6 @@ int main(int argc, char **argv)
         printf("survivors %d of %d, errors %d, circulant %llu\n", size, world_size, errors, ours);
     fflush(stdout);
     MPI_Finalize();
+    printf("finalized %d\n", world_rank);
     return 0;
 }

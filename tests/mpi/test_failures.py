@@ -18,7 +18,8 @@ def survivors(run):
 
 
 def run_without(mpi, report, settings, processes, *arguments):
-    """A run in which a process is killed. (The launcher may stay: natively, too.)"""
+    """A run in which a process is killed, and all others come to the end of MPI_Finalize. (The launcher may stay:
+    natively, too.)"""
     program = mpi.program("revoked")
     if mpi.family != "openmpi" or not program.exists():
         pytest.skip("an MPI that does not go on after a failure")
@@ -26,6 +27,7 @@ def run_without(mpi, report, settings, processes, *arguments):
     run = mpi.preloaded(processes, command, report, settings, timeout=25)
     left, before, _, ours = survivors(run)
     assert (left, before) in [(processes - 1, processes), (processes, processes)], run.describe()
+    assert len(re.findall("^finalized ", run.stdout, re.MULTILINE)) >= processes - 1, run.describe()
     return run, ours
 
 
