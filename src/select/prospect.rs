@@ -27,6 +27,10 @@ pub const SMALL: (usize, usize) = (8, 4);
 /// The same for a large message, which MPI libraries still send eagerly.
 pub const LARGE: (usize, usize) = (32 << 10, 3);
 
+/// How many calls of the MPI library a measurement may take at once where [much](may_gain) may be
+/// gained.
+const ADVANCE_TO_GAIN: f64 = 1.5;
+
 /// From one survey to the next, what the calls cost grows by this factor.
 const SURVEYS_APART: f64 = 4.0;
 
@@ -107,13 +111,15 @@ impl Prospect {
     }
 
     /// Whether a private communicator may be made, and the network measured. What that takes is
-    /// predicted for shared memory or for TCP, as the calls are. Between nodes there is more to
-    /// gain.
+    /// predicted for shared memory or for TCP, as the calls are.
     fn is_network_affordable(&self, facts: &Facts, nodes: usize) -> bool {
-        // How many calls of the MPI library it may take at once.
-        let (shipped, advance) = match nodes {
-            1 => (Network::SHARED, ADVANCE),
-            _ => (Network::SHIPPED, 1.5),
+        let shipped = match nodes {
+            1 => Network::SHARED,
+            _ => Network::SHIPPED,
+        };
+        let advance = match may_gain(facts, nodes) {
+            true => ADVANCE_TO_GAIN,
+            false => ADVANCE,
         };
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
@@ -135,6 +141,13 @@ impl Prospect {
         made + network.seconds(rounds, (few + many) as f64)
             <= BUDGET * spent.on(network) + advance * cost_of(facts).on(network)
     }
+}
+
+/// Whether the MPI library may take several times as long as the port needs. Between nodes it
+/// mostly does not where all have parts of about the same size.
+fn may_gain(facts: &Facts, nodes: usize) -> bool {
+    let is_regular = facts.largest as f64 * facts.processes as f64 <= 1.5 * facts.bytes as f64;
+    nodes > 1 && (facts.operation.is_whole() || !is_regular)
 }
 
 /// The least that a call by the MPI library may cost.
