@@ -19,17 +19,13 @@
 //! connections, so a survey waits for a second one, unless a measurement is worth it in any case.
 
 use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
-use super::{Cost, Facts, Network, cost, facts::phases};
+use super::{Cost, Facts, Network, Operation, cost, facts::phases};
 
 /// Bytes of a small message by which a network is measured, and how often it is sent after a first
 /// time that opens connections.
 pub const SMALL: (usize, usize) = (8, 4);
 /// The same for a large message, which MPI libraries still send eagerly.
 pub const LARGE: (usize, usize) = (32 << 10, 3);
-
-/// How many calls of the MPI library a measurement may take at once where [much](may_gain) may be
-/// gained.
-const ADVANCE_TO_GAIN: f64 = 1.5;
 
 /// From one survey to the next, what the calls cost grows by this factor.
 const SURVEYS_APART: f64 = 4.0;
@@ -117,10 +113,7 @@ impl Prospect {
             1 => Network::SHARED,
             _ => Network::SHIPPED,
         };
-        let advance = match may_gain(facts, nodes) {
-            true => ADVANCE_TO_GAIN,
-            false => ADVANCE,
-        };
+        let advance = advance(facts, nodes);
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
             _ => cost::native(facts),
@@ -143,11 +136,19 @@ impl Prospect {
     }
 }
 
-/// Whether the MPI library may take several times as long as the port needs. Between nodes it
-/// mostly does not where all have parts of about the same size.
-fn may_gain(facts: &Facts, nodes: usize) -> bool {
-    let is_regular = facts.largest as f64 * facts.processes as f64 <= 1.5 * facts.bytes as f64;
-    nodes > 1 && (facts.operation.is_whole() || !is_regular)
+/// How many calls of the MPI library a measurement may take at once: as many as the MPI library may
+/// take longer than the port needs. Between nodes that is most where one process has all data, and
+/// little where all have parts of about the same size.
+fn advance(facts: &Facts, nodes: usize) -> f64 {
+    let (bytes, largest) = (facts.bytes as f64, facts.largest as f64);
+    let is_regular = largest * facts.processes as f64 <= 1.5 * bytes;
+    match facts.operation {
+        _ if nodes == 1 => ADVANCE,
+        Operation::Allreduce => 1.5,
+        operation if operation.is_rooted() || largest > bytes / 2.0 => 3.0,
+        _ if is_regular => ADVANCE,
+        _ => 1.5,
+    }
 }
 
 /// The least that a call by the MPI library may cost.
@@ -158,7 +159,6 @@ fn least(facts: &Facts) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::Operation;
 
     fn bcast(bytes: u64) -> Facts {
         Facts {
@@ -191,8 +191,7 @@ mod tests {
     /// need not wait for long.
     #[test]
     fn slow_networks_are_measured_soon() {
-        for (bytes, seconds, latest) in
-            [(262_144, 0.4, 3), (65_536, 0.08, 10), (16_384, 0.012, 100)]
+        for (bytes, seconds, latest) in [(262_144, 0.4, 3), (65_536, 0.08, 10), (16_384, 0.012, 30)]
         {
             let (call, surveys) = measured_at(bcast(bytes), 16, seconds);
             assert!(call <= latest && surveys == 1, "{bytes} {call} {surveys}");
@@ -216,7 +215,7 @@ mod tests {
                 let (call, surveys) = measured_at(facts, 16, seconds);
                 let taken =
                     network.seconds(17.0, 131_112.0) + private_communicator(16, 16, network);
-                let allowed = (1.6 + 0.04 * call as f64) * seconds;
+                let allowed = (3.1 + 0.04 * call as f64) * seconds;
                 assert!(
                     taken <= allowed,
                     "{alpha} {beta} {bytes} {call}: {taken} {allowed}"
