@@ -64,6 +64,9 @@ pub fn attempt(
     work: &mut Work,
 ) -> Result<Option<Box<Check>>, Stop> {
     let facts = call.facts(state, work)?;
+    if let Some(reason) = state.settled(&facts) {
+        return Err(Stop::Settled(reason));
+    }
     // A process that is alone with wrong arguments leaves before the call is counted or tried. So
     // it can make the call again, and is where the others are. (Between groups nothing is tried.)
     let sound = match facts.moves_something() && !state.is_inter() {

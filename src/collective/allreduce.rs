@@ -1,6 +1,6 @@
 //! MPI_Allreduce.
 
-use super::{combinable, is_in_place, operator, somewhere, whole_operand};
+use super::{combinable, is_in_place, somewhere, valid, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, Operands};
@@ -29,7 +29,7 @@ impl Collective for Allreduce {
             in_place: is_in_place(&self.operands, alias)?,
             input: combinable(self.operands.input())?,
             result: somewhere(self.operands.result(0))?,
-            operator: operator(&self.operands)?.0,
+            operator: valid(self.operands.operator())?,
             target: Target::All,
         }))
     }

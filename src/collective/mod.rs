@@ -32,7 +32,7 @@ use crate::call::Check;
 use crate::communicator::{State, Stop, is_small, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    Alias, Array, Arrays, Communicator, Counts, Error, Moment, Operands, Operator, Passed,
+    self, Alias, Array, Arrays, Communicator, Counts, Error, Moment, Operands, Operator, Passed,
     PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
@@ -113,6 +113,13 @@ fn run_with(
             (Outcome::Circulant, SUCCESS)
         }
         Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
+        Err(Stop::Settled(reason)) => {
+            let code = native();
+            if let Err(error) = mpi::check(code) {
+                state.take_back(operation, error);
+            }
+            (Outcome::Native(reason), code)
+        }
         Err(Stop::Failed(error)) => return fail(operation, communicator, state.rank(), error),
         Err(Stop::Mismatched(error)) => {
             say_mismatch(operation, communicator, state.rank());

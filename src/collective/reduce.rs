@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{combinable, is_in_place, operator, somewhere, whole_operand};
+use super::{combinable, is_in_place, somewhere, valid, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, Operands};
@@ -41,7 +41,7 @@ impl Collective for Reduce {
                 input.part(0..0)
             },
             in_place,
-            operator: operator(&self.operands)?.0,
+            operator: valid(self.operands.operator())?,
             target: Target::Root(root),
         }))
     }

@@ -49,7 +49,7 @@ impl Collective for ReduceScatter {
                 input.part(0..0)
             },
             in_place,
-            operator: operator(operands)?.0,
+            operator: valid(operands.operator())?,
             target: Target::Parts(operands.counts()),
         }))
     }

@@ -18,8 +18,9 @@
 use super::learning::{Choice, Ground, Learning, Times, Trial};
 use super::state::State;
 use super::{Stop, known, network};
+use crate::mpi::Error;
 use crate::report::Outcome;
-use crate::select::{self, Algorithm, Facts, Kind, Known, Reason, Select, Step, Turn};
+use crate::select::{self, Algorithm, Facts, Kind, Known, Operation, Reason, Select, Step, Turn};
 
 impl State {
     /// The algorithm for a call that is to be ours. May be collective, but for calls on an
@@ -33,17 +34,48 @@ impl State {
         }
         let learning = self.learning.as_ref();
         if let Some(learning) = learning {
+            if let Some(choice) = learning.settled_choice(&facts) {
+                return choice.map_err(Stop::Native);
+            }
             if let Some(choice) = self.choose_by_learning(learning, facts)? {
-                // Before anything is measured it may be a call that is only observed.
-                learning.start();
+                self.start(learning, facts, choice);
                 return choice.map_err(Stop::Native);
             }
         }
         let choice = self.choose_by_model(facts);
         if let Some(learning) = learning {
-            learning.start();
+            match choice {
+                Ok(algorithm) => self.start(learning, facts, Ok(algorithm)),
+                Err(Stop::Native(reason)) => self.start(learning, facts, Err(reason)),
+                Err(_) => {}
+            }
         }
         choice
+    }
+
+    /// Why a call is native, if that is settled for calls of these facts. It is counted.
+    #[inline]
+    pub fn settled(&self, facts: &Facts) -> Option<Reason> {
+        self.learning.as_ref()?.settled_native(facts)
+    }
+
+    /// The latest call, which was [settled](State::settled), had an error. If this process alone
+    /// has wrong arguments, it may make the call again, and must not have counted it.
+    pub fn take_back(&self, operation: Operation, error: Error) {
+        if let Some(learning) = &self.learning {
+            if error.is_of_arguments() {
+                learning.take_back(operation);
+            }
+        }
+    }
+
+    /// A call was chosen, and begins. Before anything is measured, the next ones like it are left
+    /// to this choice, as long as they are not worth a survey.
+    fn start(&self, learning: &Learning, facts: Facts, choice: Choice) {
+        if learning.ground().is_none() {
+            learning.settle_before(facts, self.known_nodes(), choice);
+            learning.start();
+        }
     }
 
     /// A call that was chosen begins only now: what came before is not its time.
@@ -107,9 +139,6 @@ impl State {
         learning: &Learning,
         facts: Facts,
     ) -> Result<Option<Choice>, Stop> {
-        if let Some(choice) = learning.settled_choice(&facts) {
-            return Ok(Some(choice));
-        }
         let settings = self.settings();
         let kind = Kind::of(&facts, settings);
         let Some(kind) = kind.filter(|&kind| learning.covers(kind, settings)) else {
@@ -139,7 +168,7 @@ impl State {
         let network = ground.known.network;
         let choice = select::candidate(&on_nodes, settings, network, candidate).ok_or(reason);
         if reason == Reason::Measured {
-            learning.settle(kind, facts, choice);
+            learning.settle(kind, facts, choice, ground, || self.is_served());
         }
         Ok(Some(choice))
     }

@@ -37,6 +37,8 @@ pub(super) struct Learning {
     settled: Mutex<[Option<Settled>; Operation::OF_MPI]>,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
+    /// Whether the time of the call in progress is taken.
+    is_timed: AtomicBool,
     /// Set where nothing can be agreed on.
     is_over: AtomicBool,
 }
@@ -46,9 +48,9 @@ pub(super) struct Learning {
 struct Settled {
     facts: Facts,
     choice: Choice,
-    /// Its place among the kinds.
-    kind: usize,
-    /// Calls that were left to the choice without asking that kind, and how many may be.
+    /// Its place among the kinds. None, before anything is measured.
+    kind: Option<usize>,
+    /// Calls that were left to the choice without asking, and how many may be.
     calls: u64,
     most: u64,
 }
@@ -112,6 +114,7 @@ impl Learning {
             kinds: Mutex::new(Vec::new()),
             settled: Mutex::new([None; Operation::OF_MPI]),
             trial: Mutex::new(None),
+            is_timed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         })
     }
@@ -119,6 +122,23 @@ impl Learning {
     /// Whether calls of this kind are tried or observed, or a profile may say who runs them.
     pub(super) fn covers(&self, kind: Kind, settings: &Settings) -> bool {
         kind.is_learned(settings) || settings.select.observes() || self.has_profile
+    }
+
+    /// Why a call like the latest of its operation is native, as long as that is settled.
+    pub(super) fn settled_native(&self, facts: &Facts) -> Option<Reason> {
+        let mut settled = self.settled.lock();
+        let latest = settled.get_mut(facts.operation as usize)?.as_mut()?;
+        let reason = latest.choice.err()?;
+        let is_settled = latest.facts == *facts && latest.calls < latest.most;
+        latest.calls += u64::from(is_settled);
+        is_settled.then_some(reason)
+    }
+
+    /// The latest call of this operation is not counted after all.
+    pub(super) fn take_back(&self, operation: Operation) {
+        if let Some(Some(latest)) = self.settled.lock().get_mut(operation as usize) {
+            latest.calls = latest.calls.saturating_sub(1);
+        }
     }
 
     /// The choice for a call like the latest of its operation, as long as that is settled.
@@ -130,26 +150,58 @@ impl Learning {
             latest.calls += 1;
             return Some(latest.choice);
         }
-        let Settled { kind, calls, .. } = *latest;
+        let Settled {
+            facts, kind, calls, ..
+        } = *latest;
         *slot = None;
         drop(settled);
-        if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
-            learned.count(calls);
+        match kind {
+            None => self.before.lock().prospect.skip(&facts, calls),
+            Some(kind) => {
+                if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
+                    learned.count(calls);
+                }
+            }
         }
         None
     }
 
     /// Remembers a choice for calls of these facts, if it is settled for some.
-    pub(super) fn settle(&self, kind: Kind, facts: Facts, choice: Choice) {
-        let most = {
-            let kinds = self.kinds.lock();
-            let index = kinds.iter().position(|(known, _)| *known == kind);
-            index.map(|index| (index, kinds[index].1.settled_calls()))
-        };
-        let Some((kind, most @ 1..)) = most else {
-            return;
-        };
-        if let Some(slot) = self.settled.lock().get_mut(facts.operation as usize) {
+    pub(super) fn settle(
+        &self,
+        kind: Kind,
+        facts: Facts,
+        choice: Choice,
+        ground: &Ground,
+        has_service: impl FnOnce() -> bool,
+    ) {
+        let kinds = self.kinds.lock();
+        let index = kinds.iter().position(|(known, _)| *known == kind);
+        let overhead = || ground.overhead_of_trial(has_service);
+        let settled = index.map(|index| (index, kinds[index].1.settled_calls(overhead)));
+        drop(kinds);
+        if let Some((kind, most)) = settled {
+            self.leave_to(choice, facts, Some(kind), most);
+        }
+    }
+
+    /// Remembers a choice for calls of these facts, before anything is measured, on so many nodes,
+    /// if that is known. Nothing is remembered of a call that is not counted.
+    pub(super) fn settle_before(&self, facts: Facts, nodes: Option<usize>, choice: Choice) {
+        let before = self.before.lock();
+        let is_counted = before.call.is_some_and(|(counted, _)| counted == facts);
+        let most = before.prospect.idle_calls(&facts, nodes);
+        drop(before);
+        if is_counted {
+            self.leave_to(choice, facts, None, most);
+        }
+    }
+
+    /// Leaves the next calls of these facts to a choice, at most so many.
+    fn leave_to(&self, choice: Choice, facts: Facts, kind: Option<usize>, most: u64) {
+        let mut settled = self.settled.lock();
+        let slot = settled.get_mut(facts.operation as usize);
+        if let Some(slot) = slot.filter(|_| most > 0) {
             *slot = Some(Settled {
                 facts,
                 choice,
@@ -178,6 +230,7 @@ impl Learning {
     /// Sets out from what is known before the first trial.
     pub(super) fn begin_with(&self, known: Known) -> &Ground {
         known::remember(&known);
+        *self.settled.lock() = [None; _];
         self.ground.get_or_init(|| Ground {
             clock: Mutex::new(Clock {
                 overhead: select::overhead(known.processes, known.network),
@@ -216,6 +269,7 @@ impl Learning {
     /// Nothing is done before the call that was counted. Its time will be taken.
     pub(super) fn time_next(&self, facts: &Facts) {
         self.before.lock().call = Some((*facts, None));
+        self.is_timed.store(true, Ordering::Relaxed);
     }
 
     /// A call was chosen, by the cost model where nothing is measured, and begins.
@@ -230,6 +284,9 @@ impl Learning {
 
     /// The call that was chosen begins only now.
     pub(super) fn start_anew(&self) {
+        if !self.is_timed.load(Ordering::Relaxed) {
+            return;
+        }
         self.start();
         if let Some(trial) = &mut *self.trial.lock() {
             trial.start = Moment::now();
@@ -259,13 +316,7 @@ impl Learning {
                 kinds.len() - 1
             }
         };
-        let overhead = || {
-            let made = match has_service() {
-                true => 0.0,
-                false => select::private_communicator(known.processes, known.nodes, known.network),
-            };
-            ground.clock.lock().overhead + made
-        };
+        let overhead = || ground.overhead_of_trial(has_service);
         kind.is_learned(settings)
             .then(|| kinds[index].1.turn(overhead))
     }
@@ -277,11 +328,16 @@ impl Learning {
             candidate,
             start: Moment::now(),
         });
+        self.is_timed.store(true, Ordering::Relaxed);
     }
 
     /// The end of a call. If it was tried: the trial, and the nanoseconds that it took this
     /// process.
     pub(super) fn end(&self) -> Option<(Trial, u64)> {
+        if !self.is_timed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_timed.store(false, Ordering::Relaxed);
         if self.ground.get().is_none() {
             self.end_before();
         }
@@ -328,6 +384,17 @@ impl Trial {
 }
 
 impl Ground {
+    /// Seconds that it would cost to take the time of a call: also to make the service, if there is
+    /// none.
+    fn overhead_of_trial(&self, has_service: impl FnOnce() -> bool) -> f64 {
+        let known = &self.known;
+        let made = match has_service() {
+            true => 0.0,
+            false => select::private_communicator(known.processes, known.nodes, known.network),
+        };
+        self.clock.lock().overhead + made
+    }
+
     /// The times of a call that took this process so many nanoseconds. Collective. The process that
     /// was the last to leave the call waits for nobody when times are told, so the least time of
     /// that is what it takes.

@@ -51,6 +51,8 @@ use crate::transport::Mismatch;
 pub enum Stop {
     /// It goes to the MPI library, on all processes, with nothing touched yet.
     Native(Reason),
+    /// The same, as is settled for calls like it. It was counted.
+    Settled(Reason),
     /// MPI failed in the middle of it.
     Failed(Error),
     /// It was run to its end, but processes disagree on the size of the data.

@@ -76,6 +76,13 @@ impl Error {
         unsafe { (native().functions.PMPI_Error_class)(self.0, &mut class) };
         Error(class)
     }
+
+    /// Whether it is one of wrong arguments, which are found before anything is sent.
+    pub fn is_of_arguments(self) -> bool {
+        let c = &native().constants;
+        let classes = [c.err_buffer, c.err_count, c.err_type, c.err_op, c.err_arg];
+        classes.map(|class| class.0).contains(&self.class().0)
+    }
 }
 
 /// Success, which is 0 in every MPI.

@@ -95,11 +95,11 @@ impl Operator {
     /// Whether it is one of MPI's own, which are defined on certain predefined datatypes only.
     pub fn is_predefined(self) -> bool {
         let c = &native().constants;
-        let own = [
-            c.sum, c.max, c.min, c.prod, c.land, c.band, c.lor, c.bor, c.lxor, c.bxor, c.minloc,
-            c.maxloc,
-        ];
-        own.contains(&self.0)
+        let is = |own: &[&MPI_Op]| own.iter().any(|own| **own == self.0);
+        // The usual ones first: every reduction asks.
+        is(&[&c.sum, &c.max, &c.min, &c.prod])
+            || is(&[&c.land, &c.band, &c.lor, &c.bor, &c.lxor, &c.bxor])
+            || is(&[&c.minloc, &c.maxloc])
     }
 
     /// What it does with numbers.

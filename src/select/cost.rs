@@ -152,6 +152,14 @@ impl Cost {
         }
     }
 
+    /// The cost of so many, one after the other.
+    pub fn times(self, calls: u64) -> Cost {
+        Cost {
+            rounds: self.rounds * calls as f64,
+            bytes: self.bytes * calls as f64,
+        }
+    }
+
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
         network.alpha * self.rounds + network.beta * self.bytes

@@ -240,11 +240,17 @@ impl Learned {
         }
     }
 
-    /// How many of the next calls [`turn`](Learned::turn) leaves to the choice in any case.
-    pub fn settled_calls(&self) -> u64 {
+    /// How many of the next calls [`turn`](Learned::turn) leaves to the choice in any case, or,
+    /// while there is none, to whoever leads: until a trial is affordable.
+    pub fn settled_calls(&self, overhead: impl FnOnce() -> f64) -> u64 {
         match self.choice {
             Some(choice) if choice.rival.is_none() => choice.look.saturating_sub(self.calls + 1),
-            _ => 0,
+            _ if self.tunes => 0,
+            _ => self.wanted.map_or(0, |candidate| {
+                let calls = self.excess_of(candidate, overhead()) / self.native() - ADVANCE;
+                // Two less, since numbers are rounded.
+                ((calls / BUDGET) as u64).saturating_sub(self.calls + 2)
+            }),
         }
     }
 
@@ -356,13 +362,17 @@ impl Learned {
     }
 
     fn is_affordable(&self, candidate: usize, overhead: f64) -> bool {
-        let native = self.native();
+        let allowed = (BUDGET * self.calls as f64 + ADVANCE) * self.native();
+        self.tunes || self.excess_of(candidate, overhead) <= allowed
+    }
+
+    /// Seconds that trials will have taken more than the MPI library, after one of this candidate.
+    fn excess_of(&self, candidate: usize, overhead: f64) -> f64 {
         let more = match self.is_in_use(candidate) {
             true => 0.0,
-            false => (self.expected(candidate) - native).max(0.0),
+            false => (self.expected(candidate) - self.native()).max(0.0),
         };
-        let excess = self.excess + overhead + more;
-        self.tunes || excess <= (BUDGET * self.calls as f64 + ADVANCE) * native
+        self.excess + overhead + more
     }
 
     /// What the MPI library takes, as far as is known.
@@ -664,17 +674,42 @@ mod tests {
             learned
         };
         let (mut asks, mut skips) = (told(), told());
-        let settled = asks.settled_calls();
+        let settled = asks.settled_calls(|| 0.0);
         assert_eq!(settled, FIRST_LOOK - 1);
         for _ in 0..settled {
             assert_eq!(asks.turn(|| 0.0), Turn::Use(1));
         }
         skips.count(settled);
-        assert_eq!((asks.settled_calls(), skips.settled_calls()), (0, 0));
+        let left = [&asks, &skips].map(|learned| learned.settled_calls(|| 0.0));
+        assert_eq!(left, [0; 2]);
         for learned in [&mut asks, &mut skips] {
             assert!(matches!(learned.turn(|| 0.0), Turn::Try(_)));
-            assert_eq!(learned.settled_calls(), 0);
+            assert_eq!(learned.settled_calls(|| 0.0), 0);
         }
+    }
+
+    /// Calls that need not ask, as no trial is affordable, are those that would not have tried.
+    #[test]
+    fn until_a_trial_is_affordable_nobody_asks() {
+        for overhead in [0.1, 0.7, 3.0, 1e3] {
+            let mut asks = Learned::new(&[1.0, 0.5]);
+            let mut calls = 1;
+            while let Turn::Use(candidate) = asks.turn(|| overhead) {
+                assert_eq!(candidate, NATIVE);
+                calls += 1;
+            }
+            let mut skips = Learned::new(&[1.0, 0.5]);
+            let settled = skips.settled_calls(|| overhead);
+            assert!(settled < calls && settled + 4 > calls, "{settled} {calls}");
+            skips.count(settled);
+            let asked = (1..).find(|_| matches!(skips.turn(|| overhead), Turn::Try(_)));
+            assert_eq!(asked.map(|asked| asked + settled), Some(calls));
+        }
+        assert_eq!(Learned::to_tune(&[1.0, 0.5]).settled_calls(|| 1e3), 0);
+        assert_eq!(
+            Learned::new(&[0.0, 0.5]).settled_calls(|| 1.0),
+            u64::MAX - 2
+        );
     }
 
     /// A choice that became a little slower than the MPI library is left although times vary.
@@ -704,7 +739,7 @@ mod tests {
             }
         }
         assert_eq!(learned.choice(), Some(NATIVE));
-        assert!(learned.settled_calls() > 0);
+        assert!(learned.settled_calls(|| 0.0) > 0);
     }
 
     /// The MPI library, chosen for calls of which no candidate of ours was timed here, is looked at

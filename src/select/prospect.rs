@@ -68,7 +68,7 @@ impl Prospect {
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
     pub fn step(&self, facts: &Facts, nodes: Option<usize>) -> Step {
         match nodes {
-            Some(nodes) if self.is_network_affordable(facts, nodes) => Step::Measure,
+            Some(nodes) if self.measurement(facts, nodes).is_affordable() => Step::Measure,
             _ if self.is_survey_affordable(facts) => Step::Survey,
             _ => Step::Wait,
         }
@@ -78,6 +78,21 @@ impl Prospect {
     pub fn made(&mut self, facts: &Facts) {
         self.calls += 1;
         self.latest = Some(*facts);
+    }
+
+    /// For how many calls of these facts, after the one that was counted, there is nothing to be
+    /// done, nor a time to be taken: half of those until there is, since other calls count, too.
+    pub fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
+        let survey = self.survey(facts).missing(self.next_survey);
+        let measurement = nodes.map(|nodes| self.measurement(facts, nodes).missing(0.0));
+        survey.min(measurement.unwrap_or(u64::MAX)) / 2
+    }
+
+    /// So many calls of these facts were made without asking.
+    pub fn skip(&mut self, facts: &Facts, calls: u64) {
+        self.spent = self.spent.and(cost::native(facts).times(calls));
+        self.least = self.least.and(least(facts).times(calls));
+        self.calls += calls;
     }
 
     /// The outcome of a survey: seconds of each process.
@@ -93,27 +108,34 @@ impl Prospect {
     /// Whether a survey, one operation of q rounds, costs little beside the calls so far. There
     /// must be a time to tell, unless a measurement is worth it whatever the nodes are.
     fn is_survey_affordable(&self, facts: &Facts) -> bool {
-        let (network, rounds) = (Network::SHIPPED, f64::from(phases(facts.processes)));
-        let least_so_far = self.least.on(network);
-        let affordable = BUDGET * least_so_far + ADVANCE * least(facts).on(network);
+        let survey = self.survey(facts);
         let is_worth_it = || {
             let ends = [1, facts.processes];
             ends.iter()
-                .all(|&nodes| self.is_network_affordable(facts, nodes))
+                .all(|&nodes| self.measurement(facts, nodes).is_affordable())
         };
         (self.calls >= 2 || is_worth_it())
-            && least_so_far >= self.next_survey
-            && UNUSUAL + network.seconds(rounds, 0.0) <= affordable
+            && survey.spent >= self.next_survey
+            && survey.is_affordable()
     }
 
-    /// Whether a private communicator may be made, and the network measured. What that takes is
-    /// predicted for shared memory or for TCP, as the calls are.
-    fn is_network_affordable(&self, facts: &Facts, nodes: usize) -> bool {
+    fn survey(&self, facts: &Facts) -> Expense {
+        let (network, rounds) = (Network::SHIPPED, f64::from(phases(facts.processes)));
+        Expense {
+            price: UNUSUAL + network.seconds(rounds, 0.0),
+            spent: self.least.on(network),
+            call: least(facts).on(network),
+            advance: ADVANCE,
+        }
+    }
+
+    /// To make a private communicator, and to measure the network. What that takes is predicted for
+    /// shared memory or for TCP, as the calls are.
+    fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
         let shipped = match nodes {
             1 => Network::SHARED,
             _ => Network::SHIPPED,
         };
-        let advance = advance(facts, nodes);
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
             _ => cost::native(facts),
@@ -131,8 +153,35 @@ impl Prospect {
             1 => self.least,
             _ => self.spent,
         };
-        made + network.seconds(rounds, (few + many) as f64)
-            <= BUDGET * spent.on(network) + advance * cost_of(facts).on(network)
+        Expense {
+            price: made + network.seconds(rounds, (few + many) as f64),
+            spent: spent.on(network),
+            call: cost_of(facts).on(network),
+            advance: advance(facts, nodes),
+        }
+    }
+}
+
+/// What something costs beside calls, in predicted seconds.
+struct Expense {
+    price: f64,
+    /// All calls so far.
+    spent: f64,
+    /// One more.
+    call: f64,
+    /// How many calls it may take at once.
+    advance: f64,
+}
+
+impl Expense {
+    fn is_affordable(&self) -> bool {
+        self.price <= BUDGET * self.spent + self.advance * self.call
+    }
+
+    /// How many more such calls there have to be before it is affordable and so much is spent.
+    fn missing(&self, least_spent: f64) -> u64 {
+        let needed = (self.price - self.advance * self.call) / BUDGET;
+        ((needed.max(least_spent) - self.spent) / self.call) as u64
     }
 }
 
@@ -222,6 +271,36 @@ mod tests {
                 );
                 assert!(surveys <= 8, "{surveys}");
             }
+        }
+    }
+
+    /// Whoever asks only where [`Prospect::idle_calls`] says so comes to a step a little later, and
+    /// asks seldom.
+    #[test]
+    fn few_calls_ask() {
+        for bytes in [4096, 65_536, 1 << 20] {
+            let facts = bcast(bytes);
+            let (mut prospect, mut calls, mut asked) = (Prospect::default(), 0, 0);
+            loop {
+                prospect.count(&facts);
+                (calls, asked) = (calls + 1, asked + 1);
+                if prospect.step(&facts, None) == Step::Survey {
+                    break;
+                }
+                prospect.made(&facts);
+                let idle = prospect.idle_calls(&facts, None);
+                prospect.skip(&facts, idle);
+                calls += idle;
+            }
+            let mut always = Prospect::default();
+            let surveyed = (1..).find(|_| {
+                always.count(&facts);
+                let step = always.step(&facts, None);
+                always.made(&facts);
+                step == Step::Survey
+            });
+            assert_eq!(Some(calls), surveyed);
+            assert!(asked <= 12, "{bytes}: {asked} of {calls}");
         }
     }
 

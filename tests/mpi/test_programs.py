@@ -6,6 +6,7 @@ of calls, by what should have become of them, with the library's report. A libra
 nothing fails the third.
 """
 
+import json
 import re
 
 import pytest
@@ -244,12 +245,22 @@ def test_disagreements(mpi, report, processes, chunks):
         assert of.get("circulant" if processes > 1 else "one_process", 0) > 0, operation
 
 
+@pytest.mark.parametrize("select", ["tune", "learn"])
 @pytest.mark.parametrize("processes", [2, 5])
-def test_disagreements_while_learning(mpi, report, processes):
-    """A process that is alone with wrong arguments can make its call again where the others try it. (Natively,
-    Open MPI's all-to-all takes input on top of its result, and the results are wrong.)"""
-    settings = {"SELECT": "tune", "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
-    run = mpi.preloaded(processes, [mpi.program("disagreements")], report, settings, timeout=60).expect_success()
+def test_disagreements_while_learning(mpi, report, tmp_path, processes, select):
+    """A process that is alone with wrong arguments can make its call again where the others try it, or have
+    settled who runs it. (Natively, Open MPI's all-to-all takes input on top of its result, and the results are
+    wrong.)"""
+    settings = {"SELECT": select, "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
+    program = mpi.program("disagreements")
+    if select == "learn":
+        # The network is known, so that trials begin early.
+        version = mpi.preloaded(1, [program], report).report["mpi"]
+        network = f"processes = {processes}\nnodes = {processes}\nalpha = 1.0\nbeta = 0.001\n"
+        settings["PROFILE"] = tmp_path / "profile.toml"
+        settings["PROFILE"].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\n{network}")
+    command = [program, *["often"] * (select == "learn")]
+    run = mpi.preloaded(processes, command, report, settings, timeout=60).expect_success()
     for operation in ("allgather", "allgatherv", "allreduce", "reduce_scatter", "reduce_scatter_block"):
         assert run.outcomes(operation).get("trial", 0) > 0, run.describe()
 
