@@ -254,9 +254,10 @@ def test_disagreements_while_learning(mpi, report, tmp_path, processes, select):
     settings = {"SELECT": select, "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
     program = mpi.program("disagreements")
     if select == "learn":
-        # The network is known, so that trials begin early.
+        # A network on which calls are predicted to take long: then a trial of each kind is affordable soon, also
+        # on a busy machine.
         version = mpi.preloaded(1, [program], report).report["mpi"]
-        network = f"processes = {processes}\nnodes = {processes}\nalpha = 1.0\nbeta = 0.001\n"
+        network = f"processes = {processes}\nnodes = {processes}\nalpha = 1000.0\nbeta = 0.001\n"
         settings["PROFILE"] = tmp_path / "profile.toml"
         settings["PROFILE"].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\n{network}")
     command = [program, *["often"] * (select == "learn")]
