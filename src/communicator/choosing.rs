@@ -56,7 +56,10 @@ impl State {
     /// Why a call is native, if that is settled for calls of these facts. It is counted.
     #[inline]
     pub fn settled(&self, facts: &Facts) -> Option<Reason> {
-        self.learning.as_ref()?.settled_native(facts)
+        match &self.learning {
+            Some(learning) => learning.settled_native(facts),
+            None => self.latest_by_model(facts)?.err(),
+        }
     }
 
     /// The latest call, which was [settled](State::settled), had an error. If this process alone
@@ -69,13 +72,22 @@ impl State {
         }
     }
 
-    /// A call was chosen, and begins. Before anything is measured, the next ones like it are left
-    /// to this choice, as long as they are not worth a survey.
+    /// A call was chosen, and begins. The next ones like it are left to this choice if nothing is
+    /// learned of them, and else, before anything is measured, as long as they are not worth a
+    /// survey.
     fn start(&self, learning: &Learning, facts: Facts, choice: Choice) {
-        if learning.ground().is_none() {
+        if self.learned_kind(learning, &facts).is_none() {
+            learning.settle_for_good(facts, choice);
+        } else if learning.ground().is_none() {
             learning.settle_before(facts, self.known_nodes(), choice);
             learning.start();
         }
+    }
+
+    /// The kind of a call, if something may be learned of it.
+    fn learned_kind(&self, learning: &Learning, facts: &Facts) -> Option<Kind> {
+        let kind = Kind::of(facts, self.settings());
+        kind.filter(|&kind| learning.covers(kind, self.settings()))
     }
 
     /// A call that was chosen begins only now: what came before is not its time.
@@ -104,9 +116,7 @@ impl State {
         if self.is_inter() {
             return select::choose(&facts, self.settings()).map_err(Stop::Native);
         }
-        let index = facts.operation as usize;
-        let latest = self.choices.lock().get(index).copied().flatten();
-        if let Some((_, choice)) = latest.filter(|(latest, _)| *latest == facts) {
+        if let Some(choice) = self.latest_by_model(&facts) {
             return choice.map_err(Stop::Native);
         }
         let chosen = self.choose_on_nodes(facts);
@@ -115,10 +125,17 @@ impl State {
             Err(Stop::Native(reason)) => Err(reason),
             Err(stop) => return Err(stop),
         };
-        if let Some(latest) = self.choices.lock().get_mut(index) {
+        if let Some(latest) = self.choices.lock().get_mut(facts.operation as usize) {
             *latest = Some((facts, choice));
         }
         chosen
+    }
+
+    /// The cost model's choice, if the latest call of the operation was of these facts.
+    fn latest_by_model(&self, facts: &Facts) -> Option<Choice> {
+        let choices = self.choices.lock();
+        let (latest, choice) = (*choices.get(facts.operation as usize)?)?;
+        (latest == *facts).then_some(choice)
     }
 
     fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
@@ -140,8 +157,7 @@ impl State {
         facts: Facts,
     ) -> Result<Option<Choice>, Stop> {
         let settings = self.settings();
-        let kind = Kind::of(&facts, settings);
-        let Some(kind) = kind.filter(|&kind| learning.covers(kind, settings)) else {
+        let Some(kind) = self.learned_kind(learning, &facts) else {
             return Ok(None);
         };
         let only_observes = settings.select.observes();

@@ -48,11 +48,21 @@ pub(super) struct Learning {
 struct Settled {
     facts: Facts,
     choice: Choice,
-    /// Its place among the kinds. None, before anything is measured.
-    kind: Option<usize>,
+    of: Calls,
     /// Calls that were left to the choice without asking, and how many may be.
     calls: u64,
     most: u64,
+}
+
+/// Calls that are left to a choice.
+#[derive(Clone, Copy)]
+enum Calls {
+    /// Of the kind at this place.
+    Kind(usize),
+    /// Before anything is measured.
+    Before,
+    /// That nothing is learned of.
+    Others,
 }
 
 /// The calls before anything is measured.
@@ -151,17 +161,18 @@ impl Learning {
             return Some(latest.choice);
         }
         let Settled {
-            facts, kind, calls, ..
+            facts, of, calls, ..
         } = *latest;
         *slot = None;
         drop(settled);
-        match kind {
-            None => self.before.lock().prospect.skip(&facts, calls),
-            Some(kind) => {
+        match of {
+            Calls::Kind(kind) => {
                 if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
                     learned.count(calls);
                 }
             }
+            Calls::Before => self.before.lock().prospect.skip(&facts, calls),
+            Calls::Others => {}
         }
         None
     }
@@ -181,7 +192,7 @@ impl Learning {
         let settled = index.map(|index| (index, kinds[index].1.settled_calls(overhead)));
         drop(kinds);
         if let Some((kind, most)) = settled {
-            self.leave_to(choice, facts, Some(kind), most);
+            self.leave_to(choice, facts, Calls::Kind(kind), most);
         }
     }
 
@@ -193,19 +204,24 @@ impl Learning {
         let most = before.prospect.idle_calls(&facts, nodes);
         drop(before);
         if is_counted {
-            self.leave_to(choice, facts, None, most);
+            self.leave_to(choice, facts, Calls::Before, most);
         }
     }
 
+    /// Remembers the choice for calls of these facts, of which nothing is learned.
+    pub(super) fn settle_for_good(&self, facts: Facts, choice: Choice) {
+        self.leave_to(choice, facts, Calls::Others, u64::MAX);
+    }
+
     /// Leaves the next calls of these facts to a choice, at most so many.
-    fn leave_to(&self, choice: Choice, facts: Facts, kind: Option<usize>, most: u64) {
+    fn leave_to(&self, choice: Choice, facts: Facts, of: Calls, most: u64) {
         let mut settled = self.settled.lock();
         let slot = settled.get_mut(facts.operation as usize);
         if let Some(slot) = slot.filter(|_| most > 0) {
             *slot = Some(Settled {
                 facts,
                 choice,
-                kind,
+                of,
                 calls: 0,
                 most,
             });
