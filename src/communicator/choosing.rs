@@ -32,25 +32,36 @@ impl State {
         if !self.is_inter() && self.settings().asks_for_nodes(facts.operation) {
             facts.nodes = self.nodes()?.count();
         }
-        let learning = self.learning.as_ref();
-        if let Some(learning) = learning {
-            if let Some(choice) = learning.settled_choice(&facts) {
-                return choice.map_err(Stop::Native);
-            }
-            if let Some(choice) = self.choose_by_learning(learning, facts)? {
-                self.start(learning, facts, choice);
-                return choice.map_err(Stop::Native);
-            }
+        let choice = match &self.learning {
+            None => self.choose_by_model(facts)?,
+            Some(learning) => match learning.settled_choice(&facts) {
+                Some(choice) => choice,
+                None => self.choose_anew(learning, facts)?,
+            },
+        };
+        choice.map_err(Stop::Native)
+    }
+
+    /// The choice for a call that is not settled. The next ones like it are left to this choice if
+    /// nothing is learned of them, and else, before anything is measured, as long as they are not
+    /// worth a survey.
+    fn choose_anew(&self, learning: &Learning, facts: Facts) -> Result<Choice, Stop> {
+        let settings = self.settings();
+        let kind = Kind::of(&facts, settings);
+        let Some(kind) = kind.filter(|&kind| learning.covers(kind, settings)) else {
+            let choice = self.choose_by_model(facts)?;
+            learning.settle_for_good(facts, choice);
+            return Ok(choice);
+        };
+        let choice = match self.choose_by_learning(learning, kind, facts)? {
+            Some(choice) => choice,
+            None => self.choose_by_model(facts)?,
+        };
+        if learning.ground().is_none() {
+            learning.settle_before(facts, self.known_nodes(), choice);
+            learning.start();
         }
-        let choice = self.choose_by_model(facts);
-        if let Some(learning) = learning {
-            match choice {
-                Ok(algorithm) => self.start(learning, facts, Ok(algorithm)),
-                Err(Stop::Native(reason)) => self.start(learning, facts, Err(reason)),
-                Err(_) => {}
-            }
-        }
-        choice
+        Ok(choice)
     }
 
     /// Why a call is native, if that is settled for calls of these facts. It is counted.
@@ -70,24 +81,6 @@ impl State {
                 learning.take_back(operation);
             }
         }
-    }
-
-    /// A call was chosen, and begins. The next ones like it are left to this choice if nothing is
-    /// learned of them, and else, before anything is measured, as long as they are not worth a
-    /// survey.
-    fn start(&self, learning: &Learning, facts: Facts, choice: Choice) {
-        if self.learned_kind(learning, &facts).is_none() {
-            learning.settle_for_good(facts, choice);
-        } else if learning.ground().is_none() {
-            learning.settle_before(facts, self.known_nodes(), choice);
-            learning.start();
-        }
-    }
-
-    /// The kind of a call, if something may be learned of it.
-    fn learned_kind(&self, learning: &Learning, facts: &Facts) -> Option<Kind> {
-        let kind = Kind::of(facts, self.settings());
-        kind.filter(|&kind| learning.covers(kind, self.settings()))
     }
 
     /// A call that was chosen begins only now: what came before is not its time.
@@ -112,15 +105,14 @@ impl State {
         }
     }
 
-    fn choose_by_model(&self, facts: Facts) -> Result<Algorithm, Stop> {
+    fn choose_by_model(&self, facts: Facts) -> Result<Choice, Stop> {
         if self.is_inter() {
-            return select::choose(&facts, self.settings()).map_err(Stop::Native);
+            return Ok(select::choose(&facts, self.settings()));
         }
         if let Some(choice) = self.latest_by_model(&facts) {
-            return choice.map_err(Stop::Native);
+            return Ok(choice);
         }
-        let chosen = self.choose_on_nodes(facts);
-        let choice = match chosen {
+        let choice = match self.choose_on_nodes(facts) {
             Ok(algorithm) => Ok(algorithm),
             Err(Stop::Native(reason)) => Err(reason),
             Err(stop) => return Err(stop),
@@ -128,7 +120,7 @@ impl State {
         if let Some(latest) = self.choices.lock().get_mut(facts.operation as usize) {
             *latest = Some((facts, choice));
         }
-        chosen
+        Ok(choice)
     }
 
     /// The cost model's choice, if the latest call of the operation was of these facts.
@@ -149,17 +141,15 @@ impl State {
         select::choose(&Facts { nodes, ..facts }, settings).map_err(Stop::Native)
     }
 
-    /// The choice for a call of these facts, if there is something to learn of it. Collective where
-    /// it is tried.
+    /// The choice for a call of this kind, if something was learned of it. Collective where it is
+    /// tried.
     fn choose_by_learning(
         &self,
         learning: &Learning,
+        kind: Kind,
         facts: Facts,
     ) -> Result<Option<Choice>, Stop> {
         let settings = self.settings();
-        let Some(kind) = self.learned_kind(learning, &facts) else {
-            return Ok(None);
-        };
         let only_observes = settings.select.observes();
         let observed = only_observes.then_some(Err(Reason::Observed));
         let Some(ground) = self.ground(learning, &facts)? else {

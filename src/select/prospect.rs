@@ -194,7 +194,7 @@ fn advance(facts: &Facts, nodes: usize) -> f64 {
     match facts.operation {
         _ if nodes == 1 => ADVANCE,
         Operation::Allreduce => 1.5,
-        operation if operation.is_rooted() || largest > bytes / 2.0 => 3.0,
+        _ if largest > bytes / 2.0 => 3.0,
         _ if is_regular => ADVANCE,
         _ => 1.5,
     }
@@ -274,8 +274,8 @@ mod tests {
         }
     }
 
-    /// Whoever asks only where [`Prospect::idle_calls`] says so comes to a step a little later, and
-    /// asks seldom.
+    /// Whoever asks only where [`Prospect::idle_calls`] says so comes to a survey at the same call,
+    /// and asks seldom.
     #[test]
     fn few_calls_ask() {
         for bytes in [4096, 65_536, 1 << 20] {
