@@ -111,8 +111,11 @@ impl PassedByRank {
         self.datatype.size()
     }
 
-    /// The elements, if the datatype is valid.
+    /// The elements, if the datatype is valid and there are counts and displacements.
     pub fn arrays(&self) -> Option<Arrays> {
+        if self.counts.are_missing() || self.displacements.are_missing() {
+            return None;
+        }
         Some(Arrays {
             buffer: self.buffer,
             counts: self.counts,
@@ -342,6 +345,15 @@ impl Counts {
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    /// Whether the program passed no array.
+    fn are_missing(&self) -> bool {
+        match self.entries {
+            Entries::Narrow(array) => array.is_null(),
+            Entries::Wide(array) => array.is_null(),
+            Entries::Equal(_) | Entries::Steps(_) => false,
+        }
     }
 
     /// The entry of a rank; -1, which no count can be, where the program passed no array.
