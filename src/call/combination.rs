@@ -220,7 +220,7 @@ impl Combination {
     fn allreduce(&self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         let count = self.input.count();
         let (pieces, scratch) = self.pieces(algorithm, service)?;
-        let mut done = Done::default();
+        let (mut done, mut mismatch) = (Done::default(), None);
         for piece in 0..pieces {
             let range = block_range(count, pieces, piece);
             let part = Combination {
@@ -230,9 +230,14 @@ impl Combination {
                 ..*self
             };
             let stages = part.allreduce_stages(algorithm, service, part.input.count());
-            done = done.and(part.run_stages(service, stages, scratch, Aside::Nothing, 0)?);
+            match part.run_stages(service, stages, scratch, Aside::Nothing, 0) {
+                Ok(of_piece) => done = done.and(of_piece),
+                // The pieces after it are run all the same: the other processes wait in them.
+                Err(stop @ Stop::Mismatched(_)) => mismatch = Some(stop),
+                Err(stop) => return Err(stop),
+            }
         }
-        Ok(done)
+        mismatch.map_or(Ok(done), Err)
     }
 
     fn allreduce_stages(
