@@ -29,7 +29,9 @@ static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
 pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
     let own = |rank| entry(job::own_settings(), rank);
     let pmi = mpi::speaks_pmi().then(Pmi::of_process).flatten();
-    let pmi = pmi.filter(|pmi| pmi.put(&own(pmi.rank())));
+    if let Some(pmi) = &pmi {
+        pmi.put(&own(pmi.rank()));
+    }
     STARTING.store(true, Ordering::Release);
     let code = init();
     STARTING.store(false, Ordering::Release);
@@ -46,8 +48,8 @@ pub fn commit() -> c_int {
     if STARTING.load(Ordering::Acquire) {
         PMIX.get_or_try_init(|| {
             let pmix = Pmix::of_process().ok_or(())?;
-            let own = entry(job::own_settings(), pmix.rank());
-            if pmix.put(&own) { Ok(pmix) } else { Err(()) }
+            pmix.put(&entry(job::own_settings(), pmix.rank()));
+            Ok::<_, ()>(pmix)
         })
         .ok();
     }
@@ -79,8 +81,9 @@ fn call(entries: impl FnOnce(usize) -> Vec<Option<String>>) -> Option<Roll> {
         return None;
     }
     let entries = entries(process.size);
-    // Without its own, a process knows that the store is not what it takes it for.
-    entries.get(process.rank)?.as_ref()?;
+    // Without any, also its own, the store is not what it is taken for. But a process whose entry
+    // alone is not there must come to the conclusion that the others come to.
+    entries.iter().flatten().next()?;
     let roll = Roll::of(&entries);
     if let Roll::Complete(settings) = &roll {
         job::settle(settings);

@@ -55,13 +55,15 @@ impl Pmi {
         self.rank
     }
 
-    /// Makes this process's entry; whether that could be done.
-    pub fn put(&self, entry: &str) -> bool {
-        parts(self.rank, entry).all(|(key, value)| {
+    /// Makes this process's entry, if that can be done. All who read the entries see whether it is
+    /// there.
+    pub fn put(&self, entry: &str) {
+        let is_put = |(key, value): (String, String)| {
             let space = &self.space;
             let answer = self.ask(&format!("cmd=put kvsname={space} key={key} value={value}"));
             answer.is_ok_and(|answer| field(&answer, "rc") == Some("0"))
-        })
+        };
+        parts(self.rank, entry).all(is_put);
     }
 
     /// The entry of a rank, if it made one.
@@ -155,7 +157,7 @@ mod tests {
         let server = thread::spawn(|| answer(others));
         let pmi = Pmi::on(own.as_raw_fd(), 3).expect("a store");
         let entry = "0.1.0-abc:".to_owned() + &"12345678:".repeat(500);
-        assert!(pmi.put(&entry));
+        pmi.put(&entry);
         assert_eq!(pmi.entry(3), Some(entry));
         assert_eq!(pmi.entry(2), None);
         drop(own);

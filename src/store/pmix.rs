@@ -208,9 +208,10 @@ impl Pmix {
         self.rank
     }
 
-    /// Makes this process's entry; whether that could be done.
-    pub fn put(&self, entry: &str) -> bool {
-        parts(self.rank, entry).all(|(key, text)| {
+    /// Makes this process's entry, if that can be done. All who read the entries see whether it is
+    /// there.
+    pub fn put(&self, entry: &str) {
+        let is_put = |(key, text): (String, String)| {
             let (Ok(key), Ok(text)) = (CString::new(key), CString::new(text)) else {
                 return false;
             };
@@ -219,7 +220,8 @@ impl Pmix {
             // SAFETY: a key and a value as PMIx declares them, which it copies.
             let status = unsafe { (self.functions.put)(GLOBAL, key.as_ptr(), &mut value) };
             status == SUCCESS
-        })
+        };
+        parts(self.rank, entry).all(is_put);
     }
 
     /// The entries of ranks, in their order, of each the one that it made.
