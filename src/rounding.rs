@@ -137,6 +137,10 @@ impl Rounding {
 
     /// Appends what is to be summed over the operands, so that results can be compared: one for
     /// each number in `operand`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bound, which one process decides by"
+    )]
     pub fn weigh(&self, operand: &[u8], weights: &mut Vec<f64>) {
         let numbers = self.format.all(operand);
         if self.combining != Combining::Product {
@@ -188,6 +192,7 @@ impl Rounding {
 }
 
 /// How far from 1 a factor is; 0 is no danger on the way.
+#[expect(clippy::disallowed_methods, reason = "as above")]
 fn exponent(factor: f64) -> f64 {
     if factor == 0.0 {
         0.0

@@ -150,6 +150,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a bound in a test")]
     fn rounds_are_as_promised() {
         for p in 1..=2000usize {
             let q = p.next_power_of_two().trailing_zeros() as usize;

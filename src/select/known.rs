@@ -80,6 +80,7 @@ impl Known {
 
     /// How far it is from communicators of these dimensions: 0, if it is of the same. What is known
     /// serves for them, if it is less than 1.
+    #[expect(clippy::disallowed_methods, reason = "only rank 0 asks")]
     pub fn distance(&self, processes: usize, nodes: usize) -> f64 {
         let apart = |a: usize, b: usize| (a.max(1) as f64 / b.max(1) as f64).log2().abs();
         apart(self.processes, processes) + apart(self.nodes, nodes)

@@ -121,6 +121,12 @@ struct Choice {
     lost: u32,
 }
 
+/// The standard error of a difference, from those of its terms. (f64::hypot is the C library's, and
+/// not rounded alike everywhere.)
+fn together(a: f64, b: f64) -> f64 {
+    (a * a + b * b).sqrt()
+}
+
 impl Candidate {
     /// Its time, as far as it was taken.
     fn known(&self) -> Option<f64> {
@@ -336,7 +342,7 @@ impl Learned {
         let pair = Some(NATIVE).filter(taking_part).zip(fastest);
         let are_close = |&(native, ours): &(usize, usize)| {
             let error = self.candidates[native].error();
-            let error = error.hypot(self.candidates[ours].error());
+            let error = together(error, self.candidates[ours].error());
             let close = (CLOSE * median(native)).max(ERRORS * error);
             (median(native) - median(ours)).abs() < close
         };
@@ -407,7 +413,7 @@ impl Learned {
         let fastest = left.min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
         let native = &self.candidates[NATIVE];
         let is_surely_faster = |ours: &Candidate| {
-            let error = native.error().hypot(ours.error());
+            let error = together(native.error(), ours.error());
             native.samples.is_empty() || ours.median() < (1.0 - TIE) * native.median() - error
         };
         match fastest {
@@ -443,7 +449,7 @@ impl Learned {
         };
         let Some(rival) = choice.rival else { return };
         let (own, other) = (&self.candidates[choice.candidate], &self.candidates[rival]);
-        let error = own.error().hypot(other.error());
+        let error = together(own.error(), other.error());
         let is_lost = other.median() < (1.0 - GAIN) * own.median() - ERRORS * error;
         let lost = if is_lost { choice.lost + 1 } else { 0 };
         let candidate = if lost == 2 { rival } else { choice.candidate };
