@@ -491,7 +491,13 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
 fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
     let has_nodes = facts.nodes > 1 && facts.nodes < facts.processes && facts.smaller_group == 0;
     let keeps_order = facts.operation.combines() && facts.order == Order::Ranks;
-    let may_be = has_nodes && !keeps_order && !is_gray(facts, settings);
+    // In its node, the message of a rank is one transfer.
+    let is_whole = matches!(
+        facts.operation,
+        Operation::Bcast | Operation::Reduce | Operation::Allreduce
+    );
+    let is_short = is_whole || facts.largest <= MESSAGE_MAX;
+    let may_be = has_nodes && !keeps_order && is_short && !is_gray(facts, settings);
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     flat(facts, settings, sizing).map(|algorithm| {
         let cut = match algorithm.filter(|_| may_be)? {
@@ -639,6 +645,15 @@ mod tests {
                 ..facts(4)
             };
             assert!(!has(&across_groups));
+        }
+        for operation in [Operation::Allgatherv, Operation::ReduceScatter] {
+            let with_message = |largest| Facts {
+                operation,
+                largest,
+                ..call(8 * MESSAGE_MAX, 16, 4)
+            };
+            assert!(has(&with_message(MESSAGE_MAX)));
+            assert!(!has(&with_message(MESSAGE_MAX + 1)), "{operation:?}");
         }
         let force = Settings {
             force: true,
