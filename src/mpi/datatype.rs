@@ -479,7 +479,7 @@ impl Datatype {
 
     /// Whether it [is committed](Datatype::is_committed), as far as MPI can be asked while there is
     /// no communicator of ours.
-    pub(super) fn may_be_committed(&self) -> bool {
+    pub fn may_be_committed(&self) -> bool {
         self.is_known_to_be_committed()
             || probe().is_none_or(|probe| probe.ask(|alone| self.is_committed_on(alone)))
     }

@@ -492,6 +492,13 @@ static void errors(void) {
     expect_error(MERGE(in, 1, out, 1, &got, MPI_2INT, NULL, NULL, comm), MPI_ERR_TYPE, "pairs");
     expect_error(MERGE(in, 1, out, 1, &got, interleaved, by_key, &layout, comm), MPI_ERR_TYPE, "interleaved");
     expect_error(MERGE(in, 1, out, 1, &got, empty, by_key, &layout, comm), MPI_ERR_TYPE, "empty type");
+    /* Of one process alone, so that none of the others may be needed to find it. */
+    MPI_Datatype uncommitted;
+    MPI_Type_contiguous(2, MPI_INT, &uncommitted);
+    if (world_rank == world_size - 1) {
+        expect_error(MERGE(in, 1, out, 1, &got, uncommitted, by_key, &layout, comm), MPI_ERR_TYPE, "uncommitted");
+    }
+    MPI_Type_free(&uncommitted);
     expect_error(MERGE(out, 4, out, room, &got, MPI_INT, NULL, NULL, comm), MPI_ERR_BUFFER, "the same buffer");
     expect_error(MERGE(NULL, 4, out, room, &got, MPI_INT, NULL, NULL, comm), MPI_ERR_BUFFER, "null sendbuf");
     expect_error(MERGE(in, 4, NULL, room, &got, MPI_INT, NULL, NULL, comm), MPI_ERR_BUFFER, "null recvbuf");

@@ -12,7 +12,7 @@ use crate::collective::Exported;
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
 use crate::interpose::{CommWord, DatatypeWord, cross, pass_on, typed};
-use crate::mpi::{Buffer, Communicator, Datatype, Error, Integer, Passed, SUCCESS, native};
+use crate::mpi::{Array, Buffer, Communicator, Datatype, Error, Integer, Passed, SUCCESS, native};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
@@ -212,7 +212,7 @@ impl Arguments<'_> {
         let output = self.receive.array().ok_or(errors.err_type)?;
         let datatype = *output.datatype();
         let is_sized = datatype.size() > 0 && datatype.size() as u64 <= MESSAGE_MAX;
-        if !is_sized || datatype.interleaves() {
+        if !is_sized || datatype.interleaves() || !output.may_be_sent() {
             return Err(errors.err_type);
         }
         let combination = combination(&datatype)?;
@@ -226,7 +226,8 @@ impl Arguments<'_> {
         let input = if in_place {
             output.part(0..count)
         } else {
-            self.send.array().ok_or(errors.err_type)?
+            let input = self.send.array().filter(Array::may_be_sent);
+            input.ok_or(errors.err_type)?
         };
         Ok(AllreduceV {
             input,

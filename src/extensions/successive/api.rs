@@ -72,7 +72,8 @@ pub unsafe extern "C" fn circulant_successive_bcast(
         return communicator.raise(Error(classes.err_count.0));
     };
     // SAFETY: an argument of this call.
-    let Some(datatype) = (unsafe { Datatype::of(typed(datatype)) }) else {
+    let datatype = unsafe { Datatype::of(typed(datatype)) };
+    let Some(datatype) = datatype.filter(Datatype::may_be_committed) else {
         return communicator.raise(Error(classes.err_type.0));
     };
     let call = SuccessiveBcast {
