@@ -120,7 +120,10 @@ fn run_with(
             }
             (Outcome::Native(reason), code)
         }
-        Err(Stop::Failed(error)) => return fail(operation, communicator, state.rank(), error),
+        Err(Stop::Failed(error)) => {
+            state.give_up();
+            return fail(operation, communicator, state.rank(), error);
+        }
         Err(Stop::Mismatched(error)) => {
             say_mismatch(operation, communicator, state.rank());
             (Outcome::Circulant, communicator.raise(error))
@@ -129,6 +132,9 @@ fn run_with(
     // Nothing is learned from small calls, and they are to cost nothing.
     if outcome != Outcome::Native(Reason::Small) {
         state.end(outcome);
+    }
+    if let Some(root) = root.filter(|_| was_made(outcome, code)) {
+        state.made_from(operation, root);
     }
     if let Some(start) = start {
         let start = check.as_ref().map_or(start, |check| check.began());
@@ -146,6 +152,13 @@ fn run_with(
         Some(Err(Stop::Failed(error))) => fail(operation, communicator, state.rank(), error),
         _ => code,
     }
+}
+
+/// Whether a call was made that ended so. A process that was alone with wrong arguments may make it
+/// again.
+fn was_made(outcome: Outcome, code: c_int) -> bool {
+    let is_of_arguments = |error: Error| error.is_of_arguments();
+    outcome != Outcome::Native(Reason::Arguments) && !mpi::check(code).is_err_and(is_of_arguments)
 }
 
 /// MPI has failed: the program's error handler hears of it.

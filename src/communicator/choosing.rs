@@ -23,15 +23,25 @@ use crate::report::Outcome;
 use crate::select::{self, Algorithm, Facts, Kind, Known, Operation, Reason, Select, Step, Turn};
 
 impl State {
+    /// The facts of a call, with the nodes where rules ask for them. Collective at the first call
+    /// where they do. Those of a call on an inter-communicator have the nodes.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn with_nodes(&self, facts: Facts) -> Result<Facts, Error> {
+        if self.is_inter() || !self.settings().asks_for_nodes(facts.operation) {
+            return Ok(facts);
+        }
+        let nodes = self.nodes()?.count();
+        Ok(Facts { nodes, ..facts })
+    }
+
     /// The algorithm for a call that is to be ours. May be collective, but for calls on an
-    /// inter-communicator, whose facts have the nodes.
+    /// inter-communicator.
     ///
     /// # Errors
     /// Native, if it is not.
-    pub fn choose(&self, mut facts: Facts) -> Result<Algorithm, Stop> {
-        if !self.is_inter() && self.settings().asks_for_nodes(facts.operation) {
-            facts.nodes = self.nodes()?.count();
-        }
+    pub fn choose(&self, facts: Facts) -> Result<Algorithm, Stop> {
         let choice = match &self.learning {
             None => self.choose_by_model(facts)?,
             Some(learning) => match learning.settled_choice(&facts) {
@@ -102,6 +112,14 @@ impl State {
             if let Some((trial, taken)) = learning.end() {
                 self.end_trial(learning, &trial, taken, outcome);
             }
+        }
+    }
+
+    /// MPI has failed in the middle of a call: nothing is tried any more. Local.
+    pub fn give_up(&self) {
+        if let Some(learning) = &self.learning {
+            learning.end();
+            learning.end_all();
         }
     }
 

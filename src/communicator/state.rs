@@ -228,14 +228,23 @@ impl State {
     }
 
     /// Whether `root` is the next owner of successive broadcasts after the root of the broadcast
-    /// before, where that matters (`CIRCULANT_BCAST_ORDER`). It is remembered as the latest. The
-    /// same on all processes: all see the same roots in the same order.
+    /// before, where that matters (`CIRCULANT_BCAST_ORDER`). The same on all processes: all see the
+    /// same roots in the same order.
     pub fn follows(&self, root: usize) -> bool {
         if self.settings.bcast_order != BcastOrder::Gray {
             return false;
         }
-        let latest = self.latest_root.swap(root, Ordering::Relaxed);
+        let latest = self.latest_root.load(Ordering::Relaxed);
         latest < self.size && Succession::new(self.size).next(latest) == root
+    }
+
+    /// A call with a root was made.
+    pub fn made_from(&self, operation: Operation, root: c_int) {
+        if operation == Operation::Bcast && self.settings.bcast_order == BcastOrder::Gray {
+            // No rank of a communicator is that of no root.
+            let root = usize::try_from(root).unwrap_or(usize::MAX);
+            self.latest_root.store(root, Ordering::Relaxed);
+        }
     }
 
     /// Which rank is on which node. Collective at the first call.

@@ -166,6 +166,31 @@ static void overlaid_scatter(int root) {
     free(input);
 }
 
+/* A broadcast with a datatype that was not committed on rank `alone`, where the call is made again. The
+ * roots follow each other. */
+static void uncommitted_broadcast(int alone) {
+    static int calls;
+    const int root = calls++ % world_size;
+    check_case("broadcast from rank %d, uncommitted on rank %d", root, alone);
+    MPI_Datatype pair;
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    int data[2 * COUNT] = {0};
+    for (int i = 0; i < 2 * COUNT && world_rank == root; i++) {
+        data[i] = value(root, calls, i);
+    }
+    if (world_rank != alone) {
+        MPI_Type_commit(&pair);
+    } else {
+        check(MPI_Bcast(data, COUNT, pair, root, comm) != MPI_SUCCESS, "no error");
+        MPI_Type_commit(&pair);
+    }
+    check_success(MPI_Bcast(data, COUNT, pair, root, comm), "MPI_Bcast");
+    for (int i = 0; i < 2 * COUNT; i++) {
+        check(data[i] == value(root, calls, i), "element %d is %d", i, data[i]);
+    }
+    MPI_Type_free(&pair);
+}
+
 /* A broadcast of which the root and the others expect another length: all of these hear of it. */
 static void broadcast_of(int count, int others) {
     check_case("broadcast of %d elements, received as %d", count, others);
@@ -245,6 +270,7 @@ int main(int argc, char **argv) {
             overlaid(&cases[of], alone % world_size);
         }
         overlaid_scatter(alone % world_size);
+        uncommitted_broadcast(alone % world_size);
     }
     if (argc > 1 && strcmp(argv[1], "blocks") == 0) {
         broadcast_after_another_length();

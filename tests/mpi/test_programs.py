@@ -245,6 +245,15 @@ def test_disagreements(mpi, report, processes, chunks):
         assert of.get("circulant" if processes > 1 else "one_process", 0) > 0, operation
 
 
+@pytest.mark.parametrize("processes", [4, 5])
+def test_disagreements_in_gray_order(mpi, report, processes):
+    """A broadcast that only one process has not made is none: the next owner is the same for all."""
+    settings = {"FORCE": 1, "BCAST_ORDER": "gray"}
+    run = mpi.preloaded(processes, [mpi.program("disagreements")], report, settings, timeout=60).expect_success()
+    ran = [row["algorithms"] for row in run.rows() if row["operation"] == "bcast" and "algorithms" in row]
+    assert any("gray" in algorithms for algorithms in ran), run.describe()
+
+
 @pytest.mark.parametrize("select", ["tune", "learn"])
 @pytest.mark.parametrize("processes", [2, 5])
 def test_disagreements_while_learning(mpi, report, tmp_path, processes, select):
