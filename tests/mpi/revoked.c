@@ -5,7 +5,11 @@
  * call CALL, process VICTIM is killed: before it (0 microseconds), or in it, so many microseconds after its
  * start. Who meets an error revokes the communicator; then all agree, shrink it, and go on from the
  * earliest call that somebody has not finished. At the end every survivor has finished all calls.
+ *
+ * After a failure the launcher's barrier in Open MPI's MPI_Finalize may wait for ever, natively too. A process
+ * that is not through after PATIENCE seconds says by which functions it is there, and ends.
  */
+#include <execinfo.h>
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -19,11 +23,25 @@
 
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
-enum { CALLS = 30, OPERATIONS = 7 };
+enum { CALLS = 30, OPERATIONS = 7, PATIENCE = 5 };
 
 static MPI_Comm comm;
 static int rank, size, elements;
 static int *input, *output;
+
+/* One line: the functions from the innermost to main. */
+static void say_where(int signal)
+{
+    (void)signal;
+    void *frames[64];
+    int depth = backtrace(frames, 64), length = 0;
+    char **names = backtrace_symbols(frames, depth);
+    char line[8192];
+    for (int i = 0; names && i < depth && length < (int)sizeof line - 300; i++)
+        length += snprintf(line + length, 256, "%s%.200s", i ? " < " : "waits in ", names[i]);
+    line[length++] = '\n';
+    _exit(write(STDOUT_FILENO, line, (size_t)length) != length);
+}
 
 static int value(int of, int call, int index)
 {
@@ -175,7 +193,10 @@ int main(int argc, char **argv)
     if (rank == 0)
         printf("survivors %d of %d, errors %d, circulant %llu\n", size, world_size, errors, ours);
     fflush(stdout);
+    signal(SIGALRM, say_where);
+    alarm(PATIENCE);
     MPI_Finalize();
+    alarm(0);
     printf("finalized %d\n", world_rank);
     return 0;
 }
