@@ -115,8 +115,8 @@ fn run_with(
         Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
         Err(Stop::Settled(reason)) => {
             let code = native();
-            if let Err(error) = mpi::check(code) {
-                state.take_back(operation, error);
+            if !was_made(Outcome::Native(reason), code) {
+                state.take_back(operation);
             }
             (Outcome::Native(reason), code)
         }
@@ -157,8 +157,8 @@ fn run_with(
 /// Whether a call was made that ended so. A process that was alone with wrong arguments may make it
 /// again.
 fn was_made(outcome: Outcome, code: c_int) -> bool {
-    let is_of_arguments = |error: Error| error.is_of_arguments();
-    outcome != Outcome::Native(Reason::Arguments) && !mpi::check(code).is_err_and(is_of_arguments)
+    let is_wrong = outcome == Outcome::Native(Reason::Arguments);
+    !mpi::check(code).is_err_and(|error| is_wrong || error.is_of_arguments())
 }
 
 /// MPI has failed: the program's error handler hears of it.

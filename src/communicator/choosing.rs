@@ -83,13 +83,11 @@ impl State {
         }
     }
 
-    /// The latest call, which was [settled](State::settled), had an error. If this process alone
-    /// has wrong arguments, it may make the call again, and must not have counted it.
-    pub fn take_back(&self, operation: Operation, error: Error) {
+    /// The latest call, which was [settled](State::settled), was not made. This process alone may
+    /// have wrong arguments, and make it again. So it must not have counted it.
+    pub fn take_back(&self, operation: Operation) {
         if let Some(learning) = &self.learning {
-            if error.is_of_arguments() {
-                learning.take_back(operation);
-            }
+            learning.take_back(operation);
         }
     }
 

@@ -166,8 +166,8 @@ static void overlaid_scatter(int root) {
     free(input);
 }
 
-/* A broadcast with a datatype that was not committed on rank `alone`, where the call is made again. The
- * roots follow each other. */
+/* A broadcast with a datatype that was not committed on rank `alone`, and then with a root that is none, where
+ * the call is made again. The roots follow each other. */
 static void uncommitted_broadcast(int alone) {
     static int calls;
     const int root = calls++ % world_size;
@@ -182,6 +182,7 @@ static void uncommitted_broadcast(int alone) {
         MPI_Type_commit(&pair);
     } else {
         check(MPI_Bcast(data, COUNT, pair, root, comm) != MPI_SUCCESS, "no error");
+        check(MPI_Bcast(data, 2 * COUNT, MPI_INT, world_size, comm) != MPI_SUCCESS, "no error of the root");
         MPI_Type_commit(&pair);
     }
     check_success(MPI_Bcast(data, COUNT, pair, root, comm), "MPI_Bcast");
