@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_char, c_int, c_ulonglong};
 use strum::VariantArray;
 
 use crate::communicator::choice;
-use crate::interpose::pass_on;
+use crate::interpose::{Boundary, pass_on};
 use crate::report::{Outcome, calls};
 use crate::select::{Kind, Operation};
 
@@ -32,8 +32,9 @@ pub extern "C" fn circulant_version() -> *const c_char {
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
+pub unsafe extern "C-unwind" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
     pass_on!(of_opened circulant_calls(operation));
+    let _boundary = Boundary::new("circulant_calls");
     // SAFETY: by this function's contract.
     let found = unsafe { named(operation) };
     found.map_or(0, |operation| calls(operation, Outcome::Circulant))
@@ -55,7 +56,7 @@ pub unsafe extern "C" fn circulant_calls(operation: *const c_char) -> c_ulonglon
 /// # Safety
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_choice(
+pub unsafe extern "C-unwind" fn circulant_choice(
     operation: *const c_char,
     bytes: c_ulonglong,
     irregularity: c_ulonglong,
@@ -69,6 +70,7 @@ pub unsafe extern "C" fn circulant_choice(
         is_exact,
         processes
     ));
+    let _boundary = Boundary::new("circulant_choice");
     // SAFETY: by this function's contract.
     let operation = unsafe { named(operation) };
     let [size, irregularity] = [bytes, irregularity].map(|number| number.max(1).ilog2());

@@ -10,7 +10,7 @@ struct Duplicated;
 
 /// Remembers that a duplication of `communicator` is being started. Local.
 pub(super) fn mark(communicator: Communicator) {
-    let mark = || Some(Box::new(Duplicated));
+    let mark = || Some(Duplicated);
     DUPLICATED.with(Some(communicator), mark, |_| ());
 }
 

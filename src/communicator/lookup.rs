@@ -62,16 +62,30 @@ impl Drop for AtEnd {
 
 /// Runs `free`, which frees `communicator`.
 pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
-    FREED.lock().push(Freed::here(communicator));
-    FREEING.fetch_add(1, Ordering::SeqCst);
-    let code = free();
-    FREEING.fetch_sub(1, Ordering::SeqCst);
-    let mut freed = FREED.lock();
-    let here = Freed::here(communicator);
-    if let Some(index) = freed.iter().position(|freed| *freed == here) {
-        freed.swap_remove(index);
+    let _freeing = Freeing::begin(communicator);
+    free()
+}
+
+/// While a communicator is being freed; also if an exception of the program's ends that.
+struct Freeing(Communicator);
+
+impl Freeing {
+    fn begin(communicator: Communicator) -> Freeing {
+        FREED.lock().push(Freed::here(communicator));
+        FREEING.fetch_add(1, Ordering::SeqCst);
+        Freeing(communicator)
     }
-    code
+}
+
+impl Drop for Freeing {
+    fn drop(&mut self) {
+        FREEING.fetch_sub(1, Ordering::SeqCst);
+        let mut freed = FREED.lock();
+        let here = Freed::here(self.0);
+        if let Some(index) = freed.iter().position(|freed| *freed == here) {
+            freed.swap_remove(index);
+        }
+    }
 }
 
 #[inline]
@@ -124,12 +138,12 @@ pub fn is_small(
     is_below && is_plain() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
 }
 
-fn first_state(communicator: Communicator) -> Option<Box<State>> {
+fn first_state(communicator: Communicator) -> Option<State> {
     if !STATE.is_in_use() && !mpi::is_active() {
         return None;
     }
     hook_end();
-    State::new(communicator).map(Box::new)
+    State::new(communicator)
 }
 
 /// Remembers that a duplication of `communicator` that does not block is being started. Local.
@@ -141,10 +155,9 @@ pub fn mark_duplicated(communicator: Communicator) {
 
 /// Revokes circulant's own communicator for the processes of this one, if there is one. Local.
 pub fn revoke(communicator: Communicator) {
-    let makes_none = || true;
-    with_state(communicator, makes_none, |state| {
-        state.inspect(|state| state.revoke());
-    });
+    if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() {
+        STATE.look(communicator, State::revoke);
+    }
 }
 
 /// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started
@@ -154,7 +167,7 @@ pub fn hook_end() {
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
         let hook = || {
             let began = Moment::now();
-            Some(Box::new(AtEnd { began }))
+            Some(AtEnd { began })
         };
         END.with(Some(Communicator::own()), hook, |hook| {
             HANGS.store(hook.is_some(), Ordering::Release);

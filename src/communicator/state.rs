@@ -304,18 +304,20 @@ impl State {
         data: [Option<Array>; 2],
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let mut service = self.take_service()?;
+        // Where the call is left by a panic it is not freed either: that would wait for others.
+        let mut service = ManuallyDrop::new(self.take_service()?);
+        let uninterrupted = Uninterrupted { rank: self.rank };
         let result = service.check(data).and_then(|()| {
             service.begin();
             call(&mut service)
         });
+        std::mem::forget(uninterrupted);
         if let Err(Stop::Failed(_)) = result {
             // The private communicator has transfers under way, and freeing it is collective: it is
             // neither used again nor freed.
-            std::mem::forget(service);
             self.refuse(Reason::NoCommunicator);
         } else {
-            *self.service.lock() = Slot::Ready(service);
+            *self.service.lock() = Slot::Ready(ManuallyDrop::into_inner(service));
         }
         result
     }
@@ -382,6 +384,26 @@ impl State {
     fn refuse(&self, reason: Reason) -> Stop {
         *self.service.lock() = Slot::Refused(reason);
         Stop::Native(reason)
+    }
+}
+
+/// While a call has the service. An exception that leaves an operator of the program leaves
+/// transfers under way, in memory that would be freed: it ends the job.
+struct Uninterrupted {
+    rank: usize,
+}
+
+impl Drop for Uninterrupted {
+    fn drop(&mut self) {
+        // A panic ends the job where it leaves circulant.
+        if !std::thread::panicking() {
+            say(&format!(
+                "circulant: an exception has left an operator of the program on rank \
+                 {}, in the middle of a call: the job ends",
+                self.rank
+            ));
+            std::process::abort();
+        }
     }
 }
 

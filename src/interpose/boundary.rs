@@ -12,40 +12,55 @@
 //!    untouched, to circulant's build for that ABI, or else to the MPI library. Handles have other
 //!    types there, so until that is known, arguments are words.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::{CStr, c_void};
+use std::thread::panicking;
 
 use once_cell::sync::OnceCell;
 
 use super::builds;
-use crate::call::Check;
-use crate::collective::{self, Exported};
-use crate::communicator::{State, Stop};
 use crate::linker::{Object, Symbols};
 use crate::message::say;
-use crate::mpi;
-use crate::report::Work;
+use crate::mpi::{self, Communicator};
 
-/// Runs one exported call.
+/// What an exported function holds while it runs. A panic is a defect of circulant. It does not
+/// unwind into the program, and it does not become an error code on one process, whose peers would
+/// then wait for ever: it ends the job.
 ///
-/// A panic is a defect of circulant. It does not unwind into the program, and it does not become an
-/// error code on one process, whose peers would then wait for ever: it ends the job.
-pub fn cross(
-    call: Exported,
-    native: impl Fn() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
-) -> c_int {
-    let (operation, communicator) = (call.operation, call.communicator);
-    let run = || collective::run(call, native, attempt);
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        let rank = communicator.rank().unwrap_or(0);
-        say(&format!(
-            "circulant: defect in {} on rank {rank}: the job ends",
-            operation.name()
-        ));
-        communicator.abort();
-        std::process::abort()
-    })
+/// Exceptions of the program pass. Its error handlers may throw in C++, and natively that leaves
+/// the call.
+pub struct Boundary {
+    function: &'static str,
+    /// Of a Rust program that this is linked into: it may make calls while it unwinds.
+    panics_before: bool,
+}
+
+impl Boundary {
+    /// Of this function.
+    pub fn new(function: &'static str) -> Boundary {
+        Boundary {
+            function,
+            panics_before: panicking(),
+        }
+    }
+}
+
+impl Drop for Boundary {
+    fn drop(&mut self) {
+        if panicking() && !self.panics_before {
+            end_job(self.function);
+        }
+    }
+}
+
+#[cold]
+fn end_job(function: &str) -> ! {
+    let world = Communicator::world();
+    let rank = world.rank().unwrap_or(0);
+    say(&format!(
+        "circulant: defect in {function} on rank {rank}: the job ends"
+    ));
+    world.abort();
+    std::process::abort()
 }
 
 /// An argument as it comes: on all 64-bit machines that MPI is used on, integers and pointers take
@@ -76,7 +91,7 @@ macro_rules! pass_on {
     ($find:ident $name:ident($($argument:ident),*)) => {
         if let Some(other) = $crate::interpose::$find($crate::linker::name!($name)) {
             let own = $name
-                as unsafe extern "C" fn($($crate::interpose::inferred!($argument)),*) -> _;
+                as unsafe extern "C-unwind" fn($($crate::interpose::inferred!($argument)),*) -> _;
             // SAFETY: circulant's function of this name, which has this type, in another build; the
             // arguments as the program passed them.
             return unsafe { $crate::interpose::of_type(own, other)($($argument),*) };

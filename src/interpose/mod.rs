@@ -14,6 +14,6 @@ mod boundary;
 mod builds;
 mod table;
 
-pub use boundary::{CommWord, DatatypeWord, cross, of_type, typed};
+pub use boundary::{Boundary, CommWord, DatatypeWord, of_type, typed};
 pub(crate) use boundary::{inferred, pass_on};
 pub use builds::{of_opened, required};

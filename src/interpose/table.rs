@@ -2,11 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::boundary::{Onward, Word, cross, typed};
+use super::boundary::{Boundary, Onward, Word, typed};
 use super::builds::of_opened;
 use crate::call::attempt;
 use crate::collective::{
-    Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
+    self, Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
 use crate::communicator::{commit, hook_end, mark_duplicated, revoke, while_freed, while_starting};
 use crate::linker::name;
@@ -30,7 +30,7 @@ macro_rules! intercept {
         /// MPI's contract for the arguments of this function.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
-        pub unsafe extern "C" fn $name($($argument: Word),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: Word),*) -> c_int {
             static NEXT: Onward = Onward::new();
             $($first)?
             match NEXT.tool(name!($name), name!($profiled)) {
@@ -47,13 +47,14 @@ macro_rules! intercept {
         /// MPI's contract for the arguments of this function.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
-        pub unsafe extern "C" fn $profiled($($argument: Word),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $profiled($($argument: Word),*) -> c_int {
             static NEXT: Onward = Onward::new();
             if let Some(next) = NEXT.of_another_mpi(name!($profiled)) {
                 // SAFETY: the function of this name of the MPI that the program calls, with the
                 // arguments as they came.
                 return unsafe { onward!(next($($argument),*)) };
             }
+            let _boundary = Boundary::new(stringify!($name));
             // SAFETY: the program passed an argument of this type.
             $(let $argument: $type = unsafe { typed($argument) };)*
             $body
@@ -64,9 +65,10 @@ macro_rules! intercept {
 /// Calls the function at an address with arguments as they came.
 macro_rules! onward {
     ($address:ident($($argument:ident),*)) => {
-        std::mem::transmute::<*mut c_void, unsafe extern "C" fn($(word!($argument)),*) -> c_int>(
-            $address
-        )($($argument),*)
+        std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C-unwind" fn($(word!($argument)),*) -> c_int,
+        >($address)($($argument),*)
     };
 }
 
@@ -122,7 +124,7 @@ macro_rules! exports {
                         root: exports!(@root $($root)?),
                         message: exports!(@message $($message)?),
                     };
-                    cross(call, forward, |$state, work| attempt($state, &$call, work))
+                    collective::run(call, forward, |$state, work| attempt($state, &$call, work))
                 }
             )*}
         }
@@ -410,7 +412,7 @@ pub extern "C" fn PMIx_Commit() -> c_int {
 /// The contract of `forward`, for its argument.
 unsafe fn free(
     comm: *mut MPI_Comm,
-    forward: unsafe extern "C" fn(*mut MPI_Comm) -> c_int,
+    forward: unsafe extern "C-unwind" fn(*mut MPI_Comm) -> c_int,
 ) -> c_int {
     // SAFETY: the argument as the program passed it.
     let forward = || unsafe { forward(comm) };

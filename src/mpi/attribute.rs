@@ -139,6 +139,54 @@ impl<T> Holding<T> {
     }
 }
 
+/// A value on a communicator.
+struct Hung<T> {
+    value: T,
+    /// Calls in progress that use it. They are one inside the other, since MPI forbids two threads
+    /// to make collective calls on one communicator at once: so a load and a store will do. (A call
+    /// that an error handler has jumped out of never ends. Then the value is never dropped.)
+    users: AtomicUsize,
+    /// Set when the communicator was freed during a call that uses it: by an error handler.
+    is_freed: AtomicBool,
+}
+
+/// The use of a value by a call in progress.
+struct Use<T> {
+    hung: *const Hung<T>,
+    /// The other calls that used it when this one began.
+    others: usize,
+}
+
+impl<T> Use<T> {
+    /// # Safety
+    /// There is a value at `hung`, made by `Box::into_raw`, on a communicator. It is dropped by the
+    /// delete callback alone, or by this.
+    unsafe fn new(hung: *const Hung<T>) -> Use<T> {
+        // SAFETY: by this function's contract.
+        let users = unsafe { &(*hung).users };
+        let others = users.load(Ordering::Relaxed);
+        users.store(others + 1, Ordering::Relaxed);
+        Use { hung, others }
+    }
+
+    fn value(&self) -> &T {
+        // SAFETY: by the contract of `new`; the delete callback does not drop what is in use.
+        unsafe { &(*self.hung).value }
+    }
+}
+
+impl<T> Drop for Use<T> {
+    fn drop(&mut self) {
+        // SAFETY: as in `value`.
+        let hung = unsafe { &*self.hung };
+        hung.users.store(self.others, Ordering::Relaxed);
+        if self.others == 0 && hung.is_freed.load(Ordering::Relaxed) {
+            // SAFETY: the delete callback has left it to this, the last use.
+            unsafe { drop_box::<Hung<T>>(self.hung.cast_mut().cast()) };
+        }
+    }
+}
+
 unsafe extern "C" fn drop_value<T>(
     communicator: MPI_Comm,
     _keyval: c_int,
@@ -147,9 +195,15 @@ unsafe extern "C" fn drop_value<T>(
 ) -> c_int {
     // SAFETY: the extra state of such a keyval is a cache that is never dropped.
     unsafe { &*extra.cast::<Cache>() }.forget(communicator.0 as usize);
-    // SAFETY: every value of such a keyval was made by `Box::into_raw`, and MPI calls this once for
-    // each.
-    unsafe { drop_box::<T>(value) };
+    // SAFETY: every value of such a keyval was made by `Box::into_raw` of this type, and MPI calls
+    // this once for each.
+    let hung = unsafe { &*value.cast::<Hung<T>>() };
+    if hung.users.load(Ordering::Relaxed) > 0 {
+        hung.is_freed.store(true, Ordering::Relaxed);
+    } else {
+        // SAFETY: as above; nobody uses it.
+        unsafe { drop_box::<Hung<T>>(value) };
+    }
     SUCCESS
 }
 
@@ -263,24 +317,33 @@ impl<T: Send + Sync> Attribute<T> {
     pub fn with<R>(
         &'static self,
         communicator: Option<Communicator>,
-        make: impl FnOnce() -> Option<Box<T>>,
+        make: impl FnOnce() -> Option<T>,
         action: impl FnOnce(Option<&T>) -> R,
     ) -> R {
         let value = communicator.and_then(|communicator| {
             let cached = self.cache.find(communicator.handle().0 as usize);
             cached.or_else(|| self.ask_or_make(communicator, make))
         });
-        // SAFETY: every value of this keyval is a box with a `T`. It is dropped with the
-        // communicator, which the program must not free during a call on it; and this process
-        // deletes it only at the end of MPI.
-        action(value.map(|value| unsafe { &*value.cast::<T>() }))
+        // SAFETY: every value of this keyval was made by `hang`, and is dropped with the
+        // communicator.
+        let using = value.map(|value| unsafe { Use::new(value.cast::<Hung<T>>()) });
+        action(using.as_ref().map(Use::value))
+    }
+
+    /// Runs `action` with the value that hangs on `communicator`, if one does, at any time and on
+    /// any thread: also while a call uses it.
+    pub fn look(&self, communicator: Communicator, action: impl FnOnce(&T)) {
+        if let Some(value) = self.ask(communicator) {
+            // SAFETY: as in `with`. The program must not free the communicator meanwhile.
+            action(unsafe { &(*value.cast::<Hung<T>>()).value });
+        }
     }
 
     #[cold]
     fn ask_or_make(
         &'static self,
         communicator: Communicator,
-        make: impl FnOnce() -> Option<Box<T>>,
+        make: impl FnOnce() -> Option<T>,
     ) -> Option<*mut c_void> {
         let value = match self.ask(communicator) {
             Some(value) => value,
@@ -315,12 +378,16 @@ impl<T: Send + Sync> Attribute<T> {
     }
 
     /// Hangs `value` on `communicator`, on which none hangs; or drops it, if MPI does not do that.
-    fn hang(&'static self, communicator: Communicator, value: Box<T>) {
+    fn hang(&'static self, communicator: Communicator, value: T) {
         let create = |keyval: &mut c_int| Holding::<T>::create(keyval, &self.cache);
         let Some(keyval) = self.keyval.get_or_create_by(create) else {
             return;
         };
-        let value = Box::into_raw(value);
+        let value = Box::into_raw(Box::new(Hung {
+            value,
+            users: AtomicUsize::new(0),
+            is_freed: AtomicBool::new(false),
+        }));
         // SAFETY: a box's address, which `drop_value` turns back into the box.
         let set = check(unsafe {
             (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, value.cast())

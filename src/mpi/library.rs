@@ -69,11 +69,12 @@ macro_rules! natives {
         required { $($name:ident($($argument:ty),*);)* }
         optional { $(#[$in_header:meta] $perhaps:ident($($its:ty),*);)* }
     ) => {
-        /// The functions that circulant calls.
+        /// The functions that circulant calls. An exception of the program's error handler may
+        /// pass through them.
         #[allow(non_snake_case, missing_docs)]
         pub struct Functions {
-            $(pub $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
-            $(pub $perhaps: Option<unsafe extern "C" fn($($its),*) -> c_int>,)*
+            $(pub $name: unsafe extern "C-unwind" fn($($argument),*) -> c_int,)*
+            $(pub $perhaps: Option<unsafe extern "C-unwind" fn($($its),*) -> c_int>,)*
         }
 
         // Never evaluated into code: the declarations must agree with the header's.
@@ -90,7 +91,7 @@ macro_rules! natives {
                         unsafe {
                             std::mem::transmute::<
                                 *mut c_void,
-                                unsafe extern "C" fn($($argument),*) -> c_int,
+                                unsafe extern "C-unwind" fn($($argument),*) -> c_int,
                             >(address)
                         }
                     },)*
@@ -99,7 +100,7 @@ macro_rules! natives {
                     $($perhaps: scope.find(name!($perhaps)).map(|address| unsafe {
                         std::mem::transmute::<
                             *mut c_void,
-                            unsafe extern "C" fn($($its),*) -> c_int,
+                            unsafe extern "C-unwind" fn($($its),*) -> c_int,
                         >(address)
                     }),)*
                 })

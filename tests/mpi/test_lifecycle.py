@@ -111,6 +111,29 @@ def test_lifecycle(lifecycle, mode, processes):
     assert run.all_outcomes() == counted(run.stdout)
 
 
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("mode", ["throw", "jump", "free"])
+def test_error_handler_leaves(mpi, report, mode, processes, monkeypatch):
+    """Where an error handler throws, jumps or frees the communicator, the program sees what it sees
+    natively. What is freed is overwritten, so that nobody can use it."""
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")
+    command = [mpi.program("exceptions"), mode]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1})
+    compare(run, native)
+    made = counted(run.stdout)
+    assert run.outcomes("bcast")[outcome_on(processes)] == made["bcast"][outcome_on(processes)]
+
+
+def test_exception_leaves_an_operator(mpi, report):
+    """The job ends and says why, since transfers of the call are under way."""
+    command = [mpi.program("exceptions"), "operator"]
+    run = mpi.preloaded(3, command, report, {"FORCE": 1}, timeout=60)
+    assert run.status not in (0, None), run.describe()
+    assert "circulant: an exception has left an operator of the program on rank" in run.stderr
+    assert "has left the call" not in run.stdout, run.describe()
+
+
 def test_short_lived_communicators(mpi, report):
     """More, one after the other, than MPICH has room for: nothing stays behind of those before."""
     command = [mpi.program("lifecycle"), "short-lived"]

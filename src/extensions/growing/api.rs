@@ -8,10 +8,10 @@ use std::ffi::{c_int, c_void};
 use super::call::{AllreduceV, allreduce_v, gather_and_combine};
 use super::combination::Combination;
 use super::stores::Outcome;
-use crate::collective::Exported;
+use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
-use crate::interpose::{CommWord, DatatypeWord, cross, pass_on, typed};
+use crate::interpose::{Boundary, CommWord, DatatypeWord, pass_on, typed};
 use crate::mpi::{Array, Buffer, Communicator, Datatype, Error, Integer, Passed, SUCCESS, native};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
@@ -70,7 +70,7 @@ pub type circulant_combine = Option<
 /// # Safety
 /// As for MPI's functions: the buffers hold what the counts say. `compare` can be called with them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_allgather_merge(
+pub unsafe extern "C-unwind" fn circulant_allgather_merge(
     sendbuf: *const c_void,
     sendcount: c_int,
     recvbuf: *mut c_void,
@@ -84,6 +84,7 @@ pub unsafe extern "C" fn circulant_allgather_merge(
     pass_on!(required circulant_allgather_merge(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, compare, context, comm
     ));
+    let _boundary = Boundary::new("circulant_allgather_merge");
     // SAFETY: arguments of a collective call, by this function's contract.
     let arguments = unsafe {
         let buffers = ((sendbuf, sendcount), (recvbuf, capacity));
@@ -114,7 +115,7 @@ pub unsafe extern "C" fn circulant_allgather_merge(
 /// As for MPI's functions: the buffers hold what the counts say. `combine` can be called with them.
 /// It writes no more elements than it says, and no more than there is room for.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_allreduce_v(
+pub unsafe extern "C-unwind" fn circulant_allreduce_v(
     sendbuf: *const c_void,
     sendcount: c_int,
     recvbuf: *mut c_void,
@@ -128,6 +129,7 @@ pub unsafe extern "C" fn circulant_allreduce_v(
     pass_on!(required circulant_allreduce_v(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, combine, context, comm
     ));
+    let _boundary = Boundary::new("circulant_allreduce_v");
     // SAFETY: arguments of a collective call, by this function's contract.
     let arguments = unsafe {
         let buffers = ((sendbuf, sendcount), (recvbuf, capacity));
@@ -263,7 +265,7 @@ fn serve(
             Err(error) => error.0,
         }
     };
-    let code = cross(Exported::own(operation, communicator), by_mpi, ours);
+    let code = collective::run(Exported::own(operation, communicator), by_mpi, ours);
     if code != SUCCESS {
         return code;
     }

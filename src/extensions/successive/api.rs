@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_void};
 
 use super::call::{SuccessiveBcast, successive_bcast, successive_bcast_natively};
 use super::values::Callbacks;
-use crate::collective::Exported;
+use crate::collective::{self, Exported};
 use crate::communicator::State;
 use crate::extensions::intra;
-use crate::interpose::{CommWord, DatatypeWord, cross, pass_on, typed};
+use crate::interpose::{Boundary, CommWord, DatatypeWord, pass_on, typed};
 use crate::mpi::{Datatype, Error, SUCCESS, native};
 use crate::plan::Succession;
 use crate::report::Work;
@@ -47,7 +47,7 @@ pub type circulant_step =
 /// # Safety
 /// The callbacks may be called as above until the function returns. The handles are valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_successive_bcast(
+pub unsafe extern "C-unwind" fn circulant_successive_bcast(
     n: c_int,
     count: c_int,
     datatype: DatatypeWord,
@@ -59,6 +59,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
     pass_on!(required circulant_successive_bcast(
         n, count, datatype, produce, store, context, comm
     ));
+    let _boundary = Boundary::new("circulant_successive_bcast");
     // SAFETY: an argument of this call.
     let communicator = match unsafe { intra(comm) } {
         Ok(communicator) => communicator,
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn circulant_successive_bcast(
         Ok(None)
     };
     let call = Exported::own(Operation::SuccessiveBcast, communicator);
-    let result = cross(call, natively, ours);
+    let result = collective::run(call, natively, ours);
     if result == SUCCESS { code } else { result }
 }
 
@@ -102,8 +103,9 @@ pub unsafe extern "C" fn circulant_successive_bcast(
 /// # Safety
 /// `comm` is a valid handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn circulant_successive_owner(comm: CommWord, i: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn circulant_successive_owner(comm: CommWord, i: c_int) -> c_int {
     pass_on!(required circulant_successive_owner(comm, i));
+    let _boundary = Boundary::new("circulant_successive_owner");
     let classes = &native().constants;
     // SAFETY: an argument of this call.
     let Ok(communicator) = (unsafe { intra(comm) }) else {
