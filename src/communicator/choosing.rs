@@ -15,7 +15,8 @@
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
 //! say who runs them; else the cost model chooses.
 
-use super::learning::{Choice, Ground, Learning, Times, Trial};
+use super::latest::{Calls, Choice};
+use super::learning::{Ground, Learning, Times, Trial};
 use super::state::State;
 use super::{Stop, known, network};
 use crate::mpi::Error;
@@ -42,12 +43,9 @@ impl State {
     /// # Errors
     /// Native, if it is not.
     pub fn choose(&self, facts: Facts) -> Result<Algorithm, Stop> {
-        let choice = match &self.learning {
-            None => self.choose_by_model(facts)?,
-            Some(learning) => match learning.settled_choice(&facts) {
-                Some(choice) => choice,
-                None => self.choose_anew(learning, facts)?,
-            },
+        let choice = match self.latest.choice(&facts) {
+            Some(choice) => choice,
+            None => self.choose_anew(facts)?,
         };
         choice.map_err(Stop::Native)
     }
@@ -55,20 +53,27 @@ impl State {
     /// The choice for a call that is not settled. The next ones like it are left to this choice if
     /// nothing is learned of them, and else, before anything is measured, as long as they are not
     /// worth a survey.
-    fn choose_anew(&self, learning: &Learning, facts: Facts) -> Result<Choice, Stop> {
+    fn choose_anew(&self, facts: Facts) -> Result<Choice, Stop> {
         let settings = self.settings();
-        let kind = Kind::of(&facts, settings);
-        let Some(kind) = kind.filter(|&kind| learning.covers(kind, settings)) else {
-            let choice = self.choose_by_model(facts)?;
-            learning.settle_for_good(facts, choice);
-            return Ok(choice);
+        let covered = self.learning.as_ref().and_then(|learning| {
+            let kind = Kind::of(&facts, settings)?;
+            learning.covers(kind, settings).then_some((learning, kind))
+        });
+        let past = self.latest.end(facts.operation);
+        if let (Some(learning), Some(past)) = (&self.learning, past) {
+            learning.count_past(&past);
+        }
+        let Some((learning, kind)) = covered else {
+            return self.choose_for_good(facts);
         };
         let choice = match self.choose_by_learning(learning, kind, facts)? {
             Some(choice) => choice,
+            None if learning.is_over() => return self.choose_for_good(facts),
             None => self.choose_by_model(facts)?,
         };
         if learning.ground().is_none() {
-            learning.settle_before(facts, self.known_nodes(), choice);
+            let idle = learning.idle_calls(&facts, self.known_nodes());
+            self.latest.settle(facts, choice, Calls::Before, idle);
             learning.start();
         }
         Ok(choice)
@@ -77,18 +82,13 @@ impl State {
     /// Why a call is native, if that is settled for calls of these facts. It is counted.
     #[inline]
     pub fn settled(&self, facts: &Facts) -> Option<Reason> {
-        match &self.learning {
-            Some(learning) => learning.settled_native(facts),
-            None => self.latest_by_model(facts)?.err(),
-        }
+        self.latest.native(facts)
     }
 
     /// The latest call, which was [settled](State::settled), was not made. This process alone may
     /// have wrong arguments, and make it again. So it must not have counted it.
     pub fn take_back(&self, operation: Operation) {
-        if let Some(learning) = &self.learning {
-            learning.take_back(operation);
-        }
+        self.latest.take_back(operation);
     }
 
     /// A call that was chosen begins only now: what came before is not its time.
@@ -121,29 +121,22 @@ impl State {
         }
     }
 
+    /// The choice for a call of which nothing is learned, and for all like it.
+    fn choose_for_good(&self, facts: Facts) -> Result<Choice, Stop> {
+        let choice = self.choose_by_model(facts)?;
+        self.latest.settle(facts, choice, Calls::Others, u64::MAX);
+        Ok(choice)
+    }
+
     fn choose_by_model(&self, facts: Facts) -> Result<Choice, Stop> {
         if self.is_inter() {
             return Ok(select::choose(&facts, self.settings()));
         }
-        if let Some(choice) = self.latest_by_model(&facts) {
-            return Ok(choice);
+        match self.choose_on_nodes(facts) {
+            Ok(algorithm) => Ok(Ok(algorithm)),
+            Err(Stop::Native(reason)) => Ok(Err(reason)),
+            Err(stop) => Err(stop),
         }
-        let choice = match self.choose_on_nodes(facts) {
-            Ok(algorithm) => Ok(algorithm),
-            Err(Stop::Native(reason)) => Err(reason),
-            Err(stop) => return Err(stop),
-        };
-        if let Some(latest) = self.choices.lock().get_mut(facts.operation as usize) {
-            *latest = Some((facts, choice));
-        }
-        Ok(choice)
-    }
-
-    /// The cost model's choice, if the latest call of the operation was of these facts.
-    fn latest_by_model(&self, facts: &Facts) -> Option<Choice> {
-        let choices = self.choices.lock();
-        let (latest, choice) = (*choices.get(facts.operation as usize)?)?;
-        (latest == *facts).then_some(choice)
     }
 
     fn choose_on_nodes(&self, facts: Facts) -> Result<Algorithm, Stop> {
@@ -190,7 +183,10 @@ impl State {
         let network = ground.known.network;
         let choice = select::candidate(&on_nodes, settings, network, candidate).ok_or(reason);
         if reason == Reason::Measured {
-            learning.settle(kind, facts, choice, ground, || self.is_served());
+            let settled = learning.settled_calls(kind, ground, || self.is_served());
+            if let Some((calls, most)) = settled {
+                self.latest.settle(facts, choice, calls, most);
+            }
         }
         Ok(Some(choice))
     }
@@ -211,20 +207,26 @@ impl State {
         if learning.takes_profile() {
             let (processes, nodes) = (self.size(), self.nodes()?.count());
             if let Some(known) = known::share(self.communicator(), processes, nodes)? {
-                return Ok(Some(learning.begin_with(known)));
+                return Ok(Some(self.begin_with(learning, known)));
             }
         }
         if !self.is_worth_finding(learning, facts)? {
             return Ok(None);
         }
         match self.find_known() {
-            Ok(known) => Ok(Some(learning.begin_with(known))),
+            Ok(known) => Ok(Some(self.begin_with(learning, known))),
             Err(Stop::Native(_)) => {
                 learning.end_all();
                 Ok(None)
             }
             Err(stop) => Err(stop),
         }
+    }
+
+    /// Sets out from what is known before the first trial: what was settled before is not any more.
+    fn begin_with<'a>(&self, learning: &'a Learning, known: Known) -> &'a Ground {
+        self.latest.clear();
+        learning.begin_with(known)
     }
 
     /// Whether the calls so far are worth a measurement. Collective at the calls where they are

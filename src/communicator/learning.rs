@@ -12,17 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::latest::{Calls, Past};
 use super::service::Service;
 use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Prospect, Reason,
-    Select, Settings, Step, Turn,
+    self, Facts, Kind, Known, Learned, Lesson, NATIVE, Prospect, Reason, Select, Settings, Step,
+    Turn,
 };
-
-/// An algorithm, or the reason to go native.
-pub(super) type Choice = Result<Algorithm, Reason>;
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
@@ -33,36 +31,12 @@ pub(super) struct Learning {
     before: Mutex<Before>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
-    /// By operation: the latest call that is settled, since the next is often alike.
-    settled: Mutex<[Option<Settled>; Operation::OF_MPI]>,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Whether the time of the call in progress is taken.
     is_timed: AtomicBool,
     /// Set where nothing can be agreed on.
     is_over: AtomicBool,
-}
-
-/// Calls of these facts are left to a choice.
-#[derive(Clone, Copy)]
-struct Settled {
-    facts: Facts,
-    choice: Choice,
-    of: Calls,
-    /// Calls that were left to the choice without asking, and how many may be.
-    calls: u64,
-    most: u64,
-}
-
-/// Calls that are left to a choice.
-#[derive(Clone, Copy)]
-enum Calls {
-    /// Of the kind at this place.
-    Kind(usize),
-    /// Before anything is measured.
-    Before,
-    /// That nothing is learned of.
-    Others,
 }
 
 /// The calls before anything is measured.
@@ -122,7 +96,6 @@ impl Learning {
             before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
-            settled: Mutex::new([None; Operation::OF_MPI]),
             trial: Mutex::new(None),
             is_timed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -134,97 +107,39 @@ impl Learning {
         kind.is_learned(settings) || settings.select.observes() || self.has_profile
     }
 
-    /// Why a call like the latest of its operation is native, as long as that is settled.
-    pub(super) fn settled_native(&self, facts: &Facts) -> Option<Reason> {
-        let mut settled = self.settled.lock();
-        let latest = settled.get_mut(facts.operation as usize)?.as_mut()?;
-        let reason = latest.choice.err()?;
-        let is_settled = latest.facts == *facts && latest.calls < latest.most;
-        latest.calls += u64::from(is_settled);
-        is_settled.then_some(reason)
-    }
-
-    /// The latest call of this operation is not counted after all.
-    pub(super) fn take_back(&self, operation: Operation) {
-        if let Some(Some(latest)) = self.settled.lock().get_mut(operation as usize) {
-            latest.calls = latest.calls.saturating_sub(1);
-        }
-    }
-
-    /// The choice for a call like the latest of its operation, as long as that is settled.
-    pub(super) fn settled_choice(&self, facts: &Facts) -> Option<Choice> {
-        let mut settled = self.settled.lock();
-        let slot = settled.get_mut(facts.operation as usize)?;
-        let latest = slot.as_mut()?;
-        if latest.facts == *facts && latest.calls < latest.most {
-            latest.calls += 1;
-            return Some(latest.choice);
-        }
-        let Settled {
-            facts, of, calls, ..
-        } = *latest;
-        *slot = None;
-        drop(settled);
-        match of {
+    /// So many calls were left to a choice without asking.
+    pub(super) fn count_past(&self, past: &Past) {
+        match past.of {
             Calls::Kind(kind) => {
                 if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
-                    learned.count(calls);
+                    learned.count(past.calls);
                 }
             }
-            Calls::Before => self.before.lock().prospect.skip(&facts, calls),
+            Calls::Before => self.before.lock().prospect.skip(&past.facts, past.calls),
             Calls::Others => {}
         }
-        None
     }
 
-    /// Remembers a choice for calls of these facts, if it is settled for some.
-    pub(super) fn settle(
+    /// The next calls of a kind that can be left to its choice, and how many.
+    pub(super) fn settled_calls(
         &self,
         kind: Kind,
-        facts: Facts,
-        choice: Choice,
         ground: &Ground,
         has_service: impl FnOnce() -> bool,
-    ) {
+    ) -> Option<(Calls, u64)> {
         let kinds = self.kinds.lock();
-        let index = kinds.iter().position(|(known, _)| *known == kind);
+        let index = kinds.iter().position(|(known, _)| *known == kind)?;
         let overhead = || ground.overhead_of_trial(has_service);
-        let settled = index.map(|index| (index, kinds[index].1.settled_calls(overhead)));
-        drop(kinds);
-        if let Some((kind, most)) = settled {
-            self.leave_to(choice, facts, Calls::Kind(kind), most);
-        }
+        Some((Calls::Kind(index), kinds[index].1.settled_calls(overhead)))
     }
 
-    /// Remembers a choice for calls of these facts, before anything is measured, on so many nodes,
-    /// if that is known. Nothing is remembered of a call that is not counted.
-    pub(super) fn settle_before(&self, facts: Facts, nodes: Option<usize>, choice: Choice) {
+    /// How many of the next calls of these facts need not be counted one by one before anything is
+    /// measured, on so many nodes, if that is known. None after a call that is not counted.
+    pub(super) fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
         let before = self.before.lock();
-        let is_counted = before.call.is_some_and(|(counted, _)| counted == facts);
-        let most = before.prospect.idle_calls(&facts, nodes);
-        drop(before);
-        if is_counted {
-            self.leave_to(choice, facts, Calls::Before, most);
-        }
-    }
-
-    /// Remembers the choice for calls of these facts, of which nothing is learned.
-    pub(super) fn settle_for_good(&self, facts: Facts, choice: Choice) {
-        self.leave_to(choice, facts, Calls::Others, u64::MAX);
-    }
-
-    /// Leaves the next calls of these facts to a choice, at most so many.
-    fn leave_to(&self, choice: Choice, facts: Facts, of: Calls, most: u64) {
-        let mut settled = self.settled.lock();
-        let slot = settled.get_mut(facts.operation as usize);
-        if let Some(slot) = slot.filter(|_| most > 0) {
-            *slot = Some(Settled {
-                facts,
-                choice,
-                of,
-                calls: 0,
-                most,
-            });
+        match before.call {
+            Some((counted, _)) if counted == *facts => before.prospect.idle_calls(facts, nodes),
+            _ => 0,
         }
     }
 
@@ -246,7 +161,6 @@ impl Learning {
     /// Sets out from what is known before the first trial.
     pub(super) fn begin_with(&self, known: Known) -> &Ground {
         known::remember(&known);
-        *self.settled.lock() = [None; _];
         self.ground.get_or_init(|| Ground {
             clock: Mutex::new(Clock {
                 overhead: select::overhead(known.processes, known.network),

@@ -11,6 +11,7 @@
 //! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
+//! | `latest` | what is settled for calls like the latest |
 //! | `learning` | what was measured of its calls |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `network` | what messages take between its processes |
@@ -27,6 +28,7 @@ mod closing;
 mod duplicated;
 mod job;
 mod known;
+mod latest;
 mod learning;
 mod lookup;
 mod network;

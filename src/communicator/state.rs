@@ -9,7 +9,8 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
-use super::learning::{Choice, Learning};
+use super::latest::Latest;
+use super::learning::Learning;
 use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
@@ -19,7 +20,7 @@ use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::pool::Agreement;
 use crate::report::Place;
-use crate::select::{self, BcastOrder, Checks, Facts, Operation, Reason, Roll, Settings};
+use crate::select::{self, BcastOrder, Checks, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -45,8 +46,8 @@ pub struct State {
     service: Mutex<Slot>,
     /// The root of the latest broadcast, or a number that is no rank.
     latest_root: AtomicUsize,
-    /// By operation: what the cost model chose for the latest call, since the next is often alike.
-    pub(super) choices: Mutex<[Option<(Facts, Choice)>; Operation::OF_MPI]>,
+    /// What is settled for calls like the latest.
+    pub(super) latest: Latest,
     /// What was measured, if calls may be tried, or a profile may say who runs them.
     pub(super) learning: Option<Learning>,
     /// What checks have found, where settings ask for them.
@@ -114,7 +115,7 @@ impl State {
             nodes: OnceCell::new(),
             private: OnceCell::new(),
             service: Mutex::new(Slot::Untried),
-            choices: Mutex::new([None; Operation::OF_MPI]),
+            latest: Latest::default(),
             latest_root: AtomicUsize::new(usize::MAX),
         })
     }
