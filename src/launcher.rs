@@ -5,7 +5,7 @@
 
 use std::env;
 
-/// The variables with a process' rank: of Open MPI, PMIx, PMI (MPICH, Intel MPI) and Slurm.
+/// The variables with a process's rank: of Open MPI, PMIx, PMI (MPICH, Intel MPI) and Slurm.
 const RANKS: [&str; 4] = [
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",

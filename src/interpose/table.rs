@@ -389,8 +389,9 @@ intercept! {
     } {
         switch(level as c_int != 0);
         match function(c"PMPI_Pcontrol") {
-            // SAFETY: MPI defines no arguments after the level, and whoever does not expect these
-            // does not look at them.
+            // SAFETY: a function with variable arguments finds integers and pointers where one
+            // with fixed arguments does, on all machines that MPI is used on but Apple's. It looks
+            // at those that the program passed; others may be anything.
             Some(next) => unsafe { onward!(next(level, a, b, c, d, e)) },
             None => SUCCESS,
         }

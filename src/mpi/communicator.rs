@@ -61,7 +61,7 @@ impl Communicator {
         Ok(usize::try_from(Group::remote_of(self)?.size()?).unwrap_or(0))
     }
 
-    /// This process' rank.
+    /// This process's rank.
     pub fn rank(self) -> Result<usize, Error> {
         let mut rank: c_int = 0;
         // SAFETY: writes one integer.
@@ -91,7 +91,7 @@ impl Communicator {
     /// Raises `error` on this communicator, as MPI would: returns the code if the program's error
     /// handler does.
     pub fn raise(self, error: Error) -> c_int {
-        // SAFETY: a valid communicator and an error code that MPI gave.
+        // SAFETY: a valid communicator; a code is only a number to MPI.
         unsafe { (native().functions.PMPI_Comm_call_errhandler)(self.0, error.0) };
         error.0
     }

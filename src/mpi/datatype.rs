@@ -260,8 +260,8 @@ impl Datatype {
     /// What is remembered of it.
     fn kept(&self) -> Option<&Kept> {
         // SAFETY: MPI drops it with the datatype, which the program must not free during a call
-        // with it. Of what outlives a call, a service's list of accepted datatypes has predefined
-        // ones only, of which nothing is kept here; and lists that calls leave for their memory are
+        // with it. Two lists outlive a call. A service's list of accepted datatypes has predefined
+        // ones only, of which nothing is kept here. The lists that calls leave to the next are
         // cleared before they are read.
         self.kept.map(|kept| unsafe { kept.as_ref() })
     }

@@ -24,7 +24,8 @@ use super::sys::MPI_Datatype;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer(*mut u8);
 
-// SAFETY: only compared and moved, unless unsafe code answers for more.
+// SAFETY: an address may be compared and moved on any thread. Unsafe code that makes a `Region` or
+// an `Array` of it, which are read and written through, answers for the threads that use those.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -168,8 +169,9 @@ pub const ALIGNMENT: usize = 64;
 /// What the allocator aligns to. (To more than this it would write the zeros itself.)
 const ALLOCATED: usize = 16;
 
-/// A stretch of memory, or none. It is the system's: who is refused it goes on without, and leaves
-/// the [reserve](crate::allocator) to those who cannot.
+/// A stretch of memory, or none. It comes from the system, not from the
+/// [reserve](crate::allocator): who gets none can go on without, and the reserve is for those who
+/// cannot.
 #[derive(Debug, Default)]
 pub struct Allocation(Option<(NonNull<u8>, Layout)>);
 

@@ -29,7 +29,7 @@
 //!    paper uses the inter-communicator and the communicators of the groups.
 //! 2. The order of receives is one of rounds: a part that is sent in a round is received in it.
 //!    That is the engine's model, and no other order of a receiver's parts results. The two
-//!    directions share their rounds, so a process' send may wait for a receive that it does not
+//!    directions share their rounds, so a process's send may wait for a receive that it does not
 //!    depend on.
 //! 3. A round goes in steps of a segment size, all of its parts at once, for the reason that
 //!    [`Segments`](super::Segments) gives.

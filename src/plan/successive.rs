@@ -11,7 +11,7 @@
 //! in the paper's port model it starts at time 2i; a process at level l sends on at 2i + l
 //! ```
 //!
-//! Relative to root and rotation all trees are one: a process' *label* is the rotation by -v of its
+//! Relative to root and rotation all trees are one: a process's *label* is the rotation by -v of its
 //! rank xor the root's; the root has label 0, and the parent of a label is the same without its
 //! lowest bit. So the next owner has label 1: a child of the root, and, having no lower bit, one
 //! that sends nothing on.
@@ -31,15 +31,15 @@
 //!   odd, and does not send (Lemma 3).
 //!
 //! Cost in the port model, where a process sends to all its children at once: 2(n - 1) + the
-//! largest level ([`Succession::time`]), which is floor(log2 p) for every p: of the labels below p,
-//! that with the most bits is 2^floor(log2 p) - 1, but for p = 2^d p - 1, which are as many. For n
-//! = p = 2^d that is the paper's 2p + log2 p - 2. In p steps every process sends p - 1 messages on
-//! the circulant graph; on the hypercube some send up to a quarter more (counted up to p = 256).
+//! largest level ([`Succession::time`]). That level is floor(log2 p) for every p, since no label
+//! below p has more bits than 2^floor(log2 p) - 1. For n = p = 2^d that is the paper's 2p + log2 p
+//! - 2. In p steps every process sends p - 1 messages on the circulant graph. On the hypercube some
+//! send up to a quarter more (counted up to p = 256).
 //!
 //! Deviations:
-//! 1. The paper's model sends to all children at once. Ports of networks do not: children are
-//!    listed by ascending label, so that the next owner receives first, and who owns a step soon
-//!    soon ([`Tree::children`]).
+//! 1. The paper's model sends to all children at once. Ports of networks do not. So children are
+//!    listed by ascending label: the next owner receives first, then the one after it
+//!    ([`Tree::children`]).
 //! 2. n may be any number: the Gray code is cyclic (the paper's n is p), and x(i) and x(j) differ
 //!    in at most j - i bits across its end, too, which is all that the proofs use.
 

@@ -62,10 +62,10 @@ pub struct Settings {
     pub inter: bool,
     /// Whether buffers are checked for device memory.
     pub gpu: bool,
-    /// How many calls of each operation and size class are repeated natively and compared; 1 stands
-    /// for all.
+    /// So many calls of each operation and size class, the first ones, are repeated natively and
+    /// compared. 0: none. 1: all.
     pub check: u64,
-    /// Whether calls are, too, whose operator is the program's.
+    /// Whether calls with an operator of the program's are repeated, too.
     pub check_operators: bool,
     /// Whether rank 0 prints one line for each call.
     pub trace: bool,

@@ -291,7 +291,7 @@ mod tests {
     /// What has to be the same at sender and receiver.
     type Sizes = HashMap<Message, usize>;
 
-    /// Adds what one process' trace sends and receives; each that needs it is waited for, once.
+    /// Adds what one process's trace sends and receives; each that needs it is waited for, once.
     fn read(trace: &str, process: usize, sends: &mut Sizes, receives: &mut Sizes) {
         let mut outstanding = Vec::new();
         for line in trace.lines() {
