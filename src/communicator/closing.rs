@@ -2,8 +2,8 @@
 //!
 //! A report is over all ranks, if rank 0 asks for one. What the processes tell each other then goes
 //! over MPI_COMM_WORLD, on which the program has nothing under way any more. They wait for each
-//! other, as they do in MPI_Finalize anyway. But who has a report to write writes what it knows by
-//! itself before, should one of the others never come.
+//! other, as they do in MPI_Finalize anyway, and asleep where that can be. But who has a report to
+//! write writes what it knows by itself before, should one of the others never come.
 
 use super::roll::{may_have_report, roll};
 use super::{job, known};
@@ -92,7 +92,7 @@ fn combine(local: &Local, settings: &Settings) -> Result<Option<OverRanks>, Erro
     let world = Communicator::world();
     world.with_errors_returned(|| {
         // Of a collective that has failed on one process only, the others might wait for ever.
-        world.check_all_live()?;
+        world.meet()?;
         let mut met = local.met();
         world.sum_all(&mut met)?;
         let (mut sums, mut maxima) = (local.sums(&met), local.maxima(&met));

@@ -2,6 +2,7 @@
 //! elements.
 
 use std::ffi::{c_int, c_void};
+use std::time::Duration;
 
 use super::library::{ABI, native};
 use super::sys::MPI_Op;
@@ -217,16 +218,36 @@ impl Communicator {
         Ok(all != 0)
     }
 
-    /// Fails on all processes that are left, where one of the others has failed and the MPI library
-    /// lets the rest go on (ULFM): Open MPI. Elsewhere nothing goes on after a failure, and MPICH
-    /// 4.0 ends the job in this function. Collective.
-    pub fn check_all_live(self) -> Result<(), Error> {
+    /// Waits until all processes have come. Fails on all that are left, where one of the others has
+    /// failed and the MPI library lets the rest go on (ULFM): Open MPI 5. Elsewhere nothing goes on
+    /// after a failure, and MPICH 4.0 ends the job in that function. Collective.
+    pub fn meet(self) -> Result<(), Error> {
         let mut flag = 1;
         let agree = native().functions.PMPIX_Comm_agree;
         match agree.filter(|_| matches!(ABI, Abi::OpenMpi)) {
             // SAFETY: a communicator that is in use, and a flag to read and write.
             Some(agree) => check(unsafe { agree(self.handle(), &mut flag) }),
-            None => Ok(()),
+            None => self.wait_asleep(),
+        }
+    }
+
+    /// Waits until all processes have come, asleep: who still computes has the processors to itself.
+    /// Collective.
+    fn wait_asleep(self) -> Result<(), Error> {
+        const LONGEST: Duration = Duration::from_millis(1);
+        let functions = &native().functions;
+        let (mut request, mut pause) = (native().constants.request_null, LONGEST / 64);
+        // SAFETY: writes the request.
+        check(unsafe { (functions.PMPI_Ibarrier)(self.handle(), &mut request) })?;
+        loop {
+            let mut flag = 0;
+            // SAFETY: the request is outstanding; an integer is written.
+            check(unsafe { (functions.PMPI_Test)(&mut request, &mut flag, ignored_status()) })?;
+            if flag != 0 {
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+            pause = LONGEST.min(2 * pause);
         }
     }
 

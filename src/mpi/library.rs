@@ -172,6 +172,7 @@ natives! {
         PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
         PMPI_Group_size(MPI_Group, *mut c_int);
         PMPI_Group_translate_ranks(MPI_Group, c_int, *const c_int, MPI_Group, *mut c_int);
+        PMPI_Ibarrier(MPI_Comm, *mut MPI_Request);
         PMPI_Initialized(*mut c_int);
         PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
         PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
