@@ -232,11 +232,6 @@ impl<M: Memory> Running<M> {
         }
     }
 
-    /// Runs until the end, or until a transfer has to be waited for.
-    fn advance(&mut self) -> Result<Progress, Error> {
-        self.call.advance()
-    }
-
     /// The memory of a call whose stages are done, how it ran, and whether all messages were as
     /// long as expected.
     fn end(self, service: &mut Service) -> (M, Done, Result<(), Mismatch>) {
@@ -343,7 +338,7 @@ fn advance_all<M: Memory>(calls: &mut [Running<M>]) -> Result<(), Error> {
     loop {
         let mut waiting = Vec::new();
         for call in calls.iter_mut() {
-            if call.advance()? == Progress::Pending {
+            if call.call.advance()? == Progress::Pending {
                 waiting.push(&mut call.call.transport);
             }
         }

@@ -70,11 +70,11 @@ impl Exported {
         }
     }
 
-    /// Whether it is so small that no state need be made for it.
-    fn is_small(&self) -> bool {
+    /// Whether it is so small that no state need be made for it, on a communicator of this size.
+    fn is_small(&self, size: usize) -> bool {
         let bytes = || self.message.as_ref().and_then(Passed::bytes);
         let is_on = !SWITCHED_OFF.load(Ordering::Relaxed);
-        is_on && is_small(self.operation, self.communicator, bytes)
+        is_on && is_small(self.operation, self.communicator, size, bytes)
     }
 }
 
@@ -84,11 +84,13 @@ pub fn run(
     native: impl Fn() -> c_int,
     attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
-    let is_small = || call.is_small();
-    with_state(call.communicator, is_small, |state| match state {
+    let is_small = |size| call.is_small(size);
+    let ended = with_state(call.communicator, is_small, |state| match state {
         None => native(),
         Some(state) => run_with(state, &call, native, attempt),
-    })
+    });
+    // An error that MPI has raised is not raised once more.
+    ended.unwrap_or_else(|error| error.0)
 }
 
 fn run_with(

@@ -13,7 +13,7 @@ use std::thread::ThreadId;
 use parking_lot::Mutex;
 
 use super::{State, closing, duplicated, job};
-use crate::mpi::{self, Attribute, Communicator, Moment};
+use crate::mpi::{self, Attribute, Communicator, Error, Moment};
 use crate::select::Operation;
 
 static STATE: Attribute<State> = Attribute::new();
@@ -99,17 +99,21 @@ fn is_among_freed(communicator: Communicator) -> bool {
 }
 
 /// Runs `call` with the state of `communicator`, which is made at the first call on it that is not
-/// small (may be collective). There is none where MPI cannot be used, or the state cannot be kept.
+/// small (may be collective); `is_small` gets the communicator's size. There is none where MPI
+/// cannot be used, or the state cannot be kept.
+///
+/// # Errors
+/// MPI's, which it has raised: the handle leads to no communicator.
 #[inline]
 pub fn with_state<R>(
     communicator: Communicator,
-    is_small: impl FnOnce() -> bool,
+    is_small: impl FnOnce(usize) -> bool,
     call: impl FnOnce(Option<&State>) -> R,
-) -> R {
+) -> Result<R, Error> {
     let is_usable =
         !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && !is_being_freed(communicator);
     let usable = is_usable.then_some(communicator);
-    let first = || (!is_small()).then(|| first_state(communicator)).flatten();
+    let first = || first_state(communicator, is_small);
     STATE.with(usable, first, call)
 }
 
@@ -127,37 +131,48 @@ const STATE_EVERY: usize = 16;
 pub fn is_small(
     operation: Operation,
     communicator: Communicator,
+    size: usize,
     bytes: impl FnOnce() -> Option<usize>,
 ) -> bool {
     let limit = job::native_below(operation);
     // In a program without MPI_COMM_WORLD, where there is no limit, datatypes must not be asked.
     let is_below = limit > 0 && bytes().is_some_and(|bytes| bytes > 0 && (bytes as u64) < limit);
     // Calls on other communicators have another reason to be native, which reports tell apart.
-    let has_several = || communicator.size().is_ok_and(|size| size > 1);
-    let is_plain = || has_several() && communicator.is_inter().is_ok_and(|is_inter| !is_inter);
-    is_below && is_plain() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
+    let is_intra = || communicator.is_inter().is_ok_and(|is_inter| !is_inter);
+    is_below && size > 1 && is_intra() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
 }
 
-fn first_state(communicator: Communicator) -> Option<State> {
-    if !STATE.is_in_use() && !mpi::is_active() {
-        return None;
+fn first_state(
+    communicator: Communicator,
+    is_small: impl FnOnce(usize) -> bool,
+) -> Result<Option<State>, Error> {
+    if !STATE.is_in_use() && !mpi::is_active() || is_small(communicator.size()?) {
+        return Ok(None);
     }
     hook_end();
     State::new(communicator)
 }
 
 /// Remembers that a duplication of `communicator` that does not block is being started. Local.
-pub fn mark_duplicated(communicator: Communicator) {
+///
+/// # Errors
+/// As of [`with_state`].
+pub fn mark_duplicated(communicator: Communicator) -> Result<(), Error> {
     if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && mpi::is_active() {
-        duplicated::mark(communicator);
+        duplicated::mark(communicator)?;
     }
+    Ok(())
 }
 
 /// Revokes circulant's own communicator for the processes of this one, if there is one. Local.
-pub fn revoke(communicator: Communicator) {
+///
+/// # Errors
+/// As of [`with_state`].
+pub fn revoke(communicator: Communicator) -> Result<(), Error> {
     if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() {
-        STATE.look(communicator, State::revoke);
+        STATE.look(communicator, State::revoke)?;
     }
+    Ok(())
 }
 
 /// Sees to it that the report is written when MPI is about to end. Local. Not where MPI was started
@@ -167,9 +182,9 @@ pub fn hook_end() {
     if may_be && !HOOKED.swap(true, Ordering::AcqRel) {
         let hook = || {
             let began = Moment::now();
-            Some(AtEnd { began })
+            Ok(Some(AtEnd { began }))
         };
-        END.with(Some(Communicator::own()), hook, |hook| {
+        let _ = END.with(Some(Communicator::own()), hook, |hook| {
             HANGS.store(hook.is_some(), Ordering::Release);
         });
     }

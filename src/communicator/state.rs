@@ -70,13 +70,19 @@ enum Slot {
 }
 
 impl State {
-    pub(super) fn new(communicator: Communicator) -> Option<State> {
-        let (rank, size) = (communicator.rank().ok()?, communicator.size().ok()?);
+    /// None if the processes cannot agree on its settings.
+    ///
+    /// # Errors
+    /// MPI's, if there is no such communicator.
+    pub(super) fn new(communicator: Communicator) -> Result<Option<State>, Error> {
+        let (rank, size) = (communicator.rank()?, communicator.size()?);
         let is_world = communicator == Communicator::world();
-        let (remote, is_foreign) = if is_world {
-            (None, false)
-        } else {
-            surroundings(communicator).ok()?
+        let surroundings = match is_world {
+            true => Ok((None, false)),
+            false => surroundings(communicator),
+        };
+        let Ok((remote, is_foreign)) = surroundings else {
+            return Ok(None);
         };
         let not_ours = match roll() {
             _ if is_foreign => Some(Reason::OtherJob),
@@ -84,9 +90,12 @@ impl State {
             Some(_) => Some(Reason::NotEverywhere),
         };
         let settings = match roll() {
-            Some(Roll::Complete(settings)) => Settings::clone(settings),
-            None if !is_foreign && (size > 1 || remote.is_some()) => agree(communicator, remote)?,
-            _ => job::settings().clone(),
+            Some(Roll::Complete(settings)) => Some(Settings::clone(settings)),
+            None if !is_foreign && (size > 1 || remote.is_some()) => agree(communicator, remote),
+            _ => Some(job::settings().clone()),
+        };
+        let Some(settings) = settings else {
+            return Ok(None);
         };
         if is_world {
             job::remember(&settings);
@@ -101,7 +110,7 @@ impl State {
         let learning = is_ours.then(|| Learning::new(&settings)).flatten();
         let checks = Checks::new(&settings).filter(|_| remote.is_none());
         let checks = checks.map(Mutex::new);
-        Some(State {
+        Ok(Some(State {
             learning,
             checks,
             communicator,
@@ -117,7 +126,7 @@ impl State {
             service: Mutex::new(Slot::Untried),
             latest: Latest::default(),
             latest_root: AtomicUsize::new(usize::MAX),
-        })
+        }))
     }
 
     /// The program's communicator.

@@ -320,7 +320,9 @@ intercept! {
     MPI_Comm_idup / PMPI_Comm_idup(
         comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        mark_duplicated(communicator!(comm));
+        if let Err(raised) = mark_duplicated(communicator!(comm)) {
+            return raised.0;
+        }
         // SAFETY: the arguments as the program passed them.
         unsafe { (native().functions.PMPI_Comm_idup)(comm, newcomm, request) }
     }
@@ -330,7 +332,9 @@ intercept! {
     MPI_Comm_idup_with_info / PMPI_Comm_idup_with_info(
         comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        mark_duplicated(communicator!(comm));
+        if let Err(raised) = mark_duplicated(communicator!(comm)) {
+            return raised.0;
+        }
         let functions = &native().functions;
         match functions.PMPI_Comm_idup_with_info {
             // SAFETY: the arguments as the program passed them.
@@ -349,7 +353,9 @@ intercept! {
         let Some(function) = native().functions.PMPIX_Comm_revoke else {
             return native().constants.err_arg.0;
         };
-        revoke(communicator!(comm));
+        if let Err(raised) = revoke(communicator!(comm)) {
+            return raised.0;
+        }
         // SAFETY: the argument as the program passed it.
         unsafe { function(comm) }
     }

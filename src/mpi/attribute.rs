@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering}
 
 use super::library::native;
 use super::sys::{MPI_Comm, MPI_Datatype};
-use super::{Communicator, SUCCESS, check};
+use super::{Communicator, Error, SUCCESS, check};
 
 /// A keyval that is created when it is first needed.
 pub struct Keyval<K> {
@@ -313,68 +313,82 @@ impl<T: Send + Sync> Attribute<T> {
 
     /// Runs `action` with the value that hangs on `communicator`. If none does, `make` makes it.
     /// Without a communicator, or if that fails, there is none.
+    ///
+    /// # Errors
+    /// MPI's, which it has raised: the handle leads to no communicator.
     #[inline]
     pub fn with<R>(
         &'static self,
         communicator: Option<Communicator>,
-        make: impl FnOnce() -> Option<T>,
+        make: impl FnOnce() -> Result<Option<T>, Error>,
         action: impl FnOnce(Option<&T>) -> R,
-    ) -> R {
-        let value = communicator.and_then(|communicator| {
-            let cached = self.cache.find(communicator.handle().0 as usize);
-            cached.or_else(|| self.ask_or_make(communicator, make))
-        });
+    ) -> Result<R, Error> {
+        let value = match communicator {
+            None => None,
+            Some(communicator) => match self.cache.find(communicator.handle().0 as usize) {
+                Some(cached) => Some(cached),
+                None => self.ask_or_make(communicator, make)?,
+            },
+        };
         // SAFETY: every value of this keyval was made by `hang`, and is dropped with the
         // communicator.
         let using = value.map(|value| unsafe { Use::new(value.cast::<Hung<T>>()) });
-        action(using.as_ref().map(Use::value))
+        Ok(action(using.as_ref().map(Use::value)))
     }
 
     /// Runs `action` with the value that hangs on `communicator`, if one does, at any time and on
     /// any thread: also while a call uses it.
-    pub fn look(&self, communicator: Communicator, action: impl FnOnce(&T)) {
-        if let Some(value) = self.ask(communicator) {
+    ///
+    /// # Errors
+    /// As of `with`.
+    pub fn look(&self, communicator: Communicator, action: impl FnOnce(&T)) -> Result<(), Error> {
+        if let Some(value) = self.ask(communicator)? {
             // SAFETY: as in `with`. The program must not free the communicator meanwhile.
             action(unsafe { &(*value.cast::<Hung<T>>()).value });
         }
+        Ok(())
     }
 
     #[cold]
     fn ask_or_make(
         &'static self,
         communicator: Communicator,
-        make: impl FnOnce() -> Option<T>,
-    ) -> Option<*mut c_void> {
-        let value = match self.ask(communicator) {
-            Some(value) => value,
-            None => {
-                self.hang(communicator, make()?);
-                self.ask(communicator)?
+        make: impl FnOnce() -> Result<Option<T>, Error>,
+    ) -> Result<Option<*mut c_void>, Error> {
+        let mut found = self.ask(communicator)?;
+        if found.is_none() {
+            if let Some(value) = make()? {
+                self.hang(communicator, value);
+                found = self.ask(communicator)?;
             }
-        };
-        self.cache.remember(communicator.handle().0 as usize, value);
-        Some(value)
+        }
+        if let Some(value) = found {
+            self.cache.remember(communicator.handle().0 as usize, value);
+        }
+        Ok(found)
     }
 
     /// Whether a value hangs on `communicator`.
     pub fn is_on(&self, communicator: Communicator) -> bool {
-        self.ask(communicator).is_some()
+        self.ask(communicator).is_ok_and(|value| value.is_some())
     }
 
-    fn ask(&self, communicator: Communicator) -> Option<*mut c_void> {
+    fn ask(&self, communicator: Communicator) -> Result<Option<*mut c_void>, Error> {
         let mut value: *mut c_void = std::ptr::null_mut();
         let mut found = 0;
-        let keyval = self.keyval.get()?;
+        let Some(keyval) = self.keyval.get() else {
+            return Ok(None);
+        };
         // SAFETY: writes a pointer and an integer.
-        let code = unsafe {
+        check(unsafe {
             (native().functions.PMPI_Comm_get_attr)(
                 communicator.handle(),
                 keyval,
                 (&raw mut value).cast(),
                 &mut found,
             )
-        };
-        (code == SUCCESS && found != 0 && !value.is_null()).then_some(value)
+        })?;
+        Ok((found != 0 && !value.is_null()).then_some(value))
     }
 
     /// Hangs `value` on `communicator`, on which none hangs; or drops it, if MPI does not do that.
@@ -403,7 +417,7 @@ impl<T: Send + Sync> Attribute<T> {
     /// while a call on MPI_COMM_WORLD is in progress, so nobody uses the value.
     pub fn end(&self) {
         let world = Communicator::world();
-        let is_set = self.ask(world).is_some();
+        let is_set = self.is_on(world);
         if let Some(keyval) = self.keyval.get().filter(|_| is_set) {
             // SAFETY: the attribute is set; its callback drops the value, which nobody uses.
             unsafe { (native().functions.PMPI_Comm_delete_attr)(world.handle(), keyval) };

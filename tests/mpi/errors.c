@@ -163,6 +163,32 @@ static void no_handles(MPI_Comm comm) {
     free(out);
 }
 
+#ifndef OPEN_MPI
+/*
+ * A handle that leads to no communicator. (Open MPI's are addresses, which it follows.) Raised once on
+ * MPI_COMM_WORLD.
+ */
+static void invalid_communicator(void) {
+    MPI_Comm comm = (MPI_Comm)12345;
+    int data[1000] = {0}, out[1000], counts[1] = {1};
+    EXPECT_ERROR(MPI_Bcast(data, 1000, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Bcast(data, 1, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Reduce(data, out, 1000, MPI_INT, MPI_SUM, 0, comm));
+    EXPECT_ERROR(MPI_Allreduce(data, out, 1000, MPI_INT, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Allgather(data, 1, MPI_INT, out, 1, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Allgatherv(data, 1, MPI_INT, out, counts, data, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter(data, out, counts, MPI_INT, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Reduce_scatter_block(data, out, 1, MPI_INT, MPI_SUM, comm));
+    EXPECT_ERROR(MPI_Alltoall(data, 1, MPI_INT, out, 1, MPI_INT, comm));
+    EXPECT_ERROR(MPI_Gather(data, 1, MPI_INT, out, 1, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Scatter(data, 1, MPI_INT, out, 1, MPI_INT, 0, comm));
+    EXPECT_ERROR(MPI_Comm_free(&comm));
+    MPI_Comm copy;
+    MPI_Request request;
+    EXPECT_ERROR(MPI_Comm_idup(comm, &copy, &request));
+}
+#endif
+
 /* How often the handler of MPI_COMM_WORLD runs for an error on a communicator that was made from it. */
 static int handled_of(MPI_Comm comm) {
     int data = 0, before = handled;
@@ -248,6 +274,15 @@ int main(int argc, char **argv) {
     EXPECT_ERROR(MPI_Bcast(&handled, 1, MPI_INT, 0, no_communicator));
     EXPECT_ERROR(MPI_Bcast(&handled, 1, MPI_INT, 0, MPI_COMM_NULL));
     check_digest(&handled, sizeof handled);
+#ifndef OPEN_MPI
+    check_case("with a communicator that is none");
+    handled = 0;
+    invalid_communicator();
+    check_digest(&handled, sizeof handled);
+    if (world_rank == 0) {
+        printf("raised %d times for a communicator that is none\n", handled);
+    }
+#endif
     MPI_Errhandler_free(&own);
     MPI_Comm_free(&dup);
     return check_end();
