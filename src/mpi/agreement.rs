@@ -231,7 +231,7 @@ impl Communicator {
         }
     }
 
-    /// Waits until all processes have come, asleep: who still computes has the processors to itself.
+    /// Waits until all processes have come, asleep: who still computes has the processors alone.
     /// Collective.
     fn wait_asleep(self) -> Result<(), Error> {
         const LONGEST: Duration = Duration::from_millis(1);

@@ -11,10 +11,10 @@
 //! in the paper's port model it starts at time 2i; a process at level l sends on at 2i + l
 //! ```
 //!
-//! Relative to root and rotation all trees are one: a process's *label* is the rotation by -v of its
-//! rank xor the root's; the root has label 0, and the parent of a label is the same without its
-//! lowest bit. So the next owner has label 1: a child of the root, and, having no lower bit, one
-//! that sends nothing on.
+//! Relative to root and rotation all trees are one. A process's *label* is its rank xor the root's,
+//! rotated by -v. The root has label 0, and the parent of a label is the same without its lowest
+//! bit. So the next owner has label 1: it is a child of the root and sends nothing on, since it has
+//! no lower bit.
 //!
 //! **Any other p.** The same tree, of the labels 0..p, on the circulant graph with the skips 1, 2,
 //! 4, ... (the edges are from a label to the same with a lower bit set, which lead 2^k further):
