@@ -32,9 +32,9 @@
 //!
 //! Cost in the port model, where a process sends to all its children at once: 2(n - 1) + the
 //! largest level ([`Succession::time`]). That level is floor(log2 p) for every p, since no label
-//! below p has more bits than 2^floor(log2 p) - 1. For n = p = 2^d that is the paper's 2p + log2 p
-//! - 2. In p steps every process sends p - 1 messages on the circulant graph. On the hypercube some
-//! send up to a quarter more (counted up to p = 256).
+//! below p has more bits than 2^floor(log2 p) - 1. For n = p = 2^d the cost is the paper's
+//! 2p + log2 p - 2. In p steps every process sends p - 1 messages on the circulant graph. On the
+//! hypercube some send up to a quarter more (counted up to p = 256).
 //!
 //! Deviations:
 //! 1. The paper's model sends to all children at once. Ports of networks do not. So children are
