@@ -36,7 +36,7 @@ typedef int (*circulant_combine)(const void *left,
 /*
  A callback of circulant_successive_bcast. It gets the step, a buffer of count elements, and the
  context that the program passed. It returns 0 (MPI_SUCCESS), or an error code, which ends the
- operation.
+ operation. It must not throw an exception.
  */
 typedef int (*circulant_step)(int i, void *buffer, void *context);
 

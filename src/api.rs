@@ -33,8 +33,8 @@ pub extern "C" fn circulant_version() -> *const c_char {
 /// `operation` is null or points to a string that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn circulant_calls(operation: *const c_char) -> c_ulonglong {
-    pass_on!(of_opened circulant_calls(operation));
     let _boundary = Boundary::new("circulant_calls");
+    pass_on!(of_opened circulant_calls(operation));
     // SAFETY: by this function's contract.
     let found = unsafe { named(operation) };
     found.map_or(0, |operation| calls(operation, Outcome::Circulant))
@@ -63,6 +63,7 @@ pub unsafe extern "C-unwind" fn circulant_choice(
     is_exact: c_int,
     processes: c_int,
 ) -> c_int {
+    let _boundary = Boundary::new("circulant_choice");
     pass_on!(of_opened circulant_choice(
         operation,
         bytes,
@@ -70,7 +71,6 @@ pub unsafe extern "C-unwind" fn circulant_choice(
         is_exact,
         processes
     ));
-    let _boundary = Boundary::new("circulant_choice");
     // SAFETY: by this function's contract.
     let operation = unsafe { named(operation) };
     let [size, irregularity] = [bytes, irregularity].map(|number| number.max(1).ilog2());

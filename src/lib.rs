@@ -1,8 +1,7 @@
 //! circulant: round-optimal collective communication on circulant graphs, under existing MPI
-//! programs. This page is the map; `ARCHITECTURE.md` follows one call through the house.
+//! programs. This page is the map; `ARCHITECTURE.md` follows one call through it.
 //!
-//! A module imports only from those below it, and files import in no circles but for those listed
-//! (`tests/modules.rs`).
+//! A module imports only from those below it, and files import in no circles (`tests/modules.rs`).
 //!
 //! | module | what it holds | MPI? | unsafe? |
 //! | --- | --- | --- | --- |

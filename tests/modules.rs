@@ -1,5 +1,5 @@
 //! The map in `lib.rs` is true: every module is on it, and imports only from those below it. Files
-//! import in no circles, but for the few that are listed here.
+//! import in no circles.
 
 #![allow(clippy::expect_used)] // That is how a test fails.
 

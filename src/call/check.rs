@@ -179,11 +179,13 @@ impl Check {
         root: Option<c_int>,
         native: impl Fn() -> c_int,
     ) -> Result<c_int, Stop> {
-        let mut code = SUCCESS;
+        state.serve([None, None], |service| {
+            self.put_back(service.communicator())?;
+            Ok(())
+        })?;
+        let code = native();
         let differences = state.serve([None, None], |service| {
             let communicator = service.communicator();
-            self.put_back(communicator)?;
-            code = native();
             let own = if code == SUCCESS {
                 self.difference(communicator)?
             } else {

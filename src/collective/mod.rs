@@ -112,13 +112,17 @@ fn run_with(
     let (outcome, code) = match attempted {
         Ok(to_check) => {
             check = to_check;
+            state.end(Outcome::Circulant);
             (Outcome::Circulant, SUCCESS)
         }
-        Err(Stop::Native(reason)) => (Outcome::Native(reason), native()),
+        Err(Stop::Native(reason)) => {
+            let _ending = Ending { state, reason };
+            (Outcome::Native(reason), native())
+        }
         Err(Stop::Settled(reason)) => {
             let code = native();
-            if !was_made(Outcome::Native(reason), code) {
-                state.take_back(operation);
+            if was_made(Outcome::Native(reason), code) {
+                state.count_settled(operation);
             }
             (Outcome::Native(reason), code)
         }
@@ -128,13 +132,10 @@ fn run_with(
         }
         Err(Stop::Mismatched(error)) => {
             say_mismatch(operation, communicator, state.rank());
+            state.end(Outcome::Circulant);
             (Outcome::Circulant, communicator.raise(error))
         }
     };
-    // Nothing is learned from small calls, and they are to cost nothing.
-    if outcome != Outcome::Native(Reason::Small) {
-        state.end(outcome);
-    }
     if let Some(root) = root.filter(|_| was_made(outcome, code)) {
         state.made_from(operation, root);
     }
@@ -153,6 +154,22 @@ fn run_with(
         Some(Ok(code)) => code,
         Some(Err(Stop::Failed(error))) => fail(operation, communicator, state.rank(), error),
         _ => code,
+    }
+}
+
+/// Tells the state that a native call has ended: also where an exception of the program's error
+/// handler has ended it, since the other processes may wait to tell its time.
+struct Ending<'a> {
+    state: &'a State,
+    reason: Reason,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        // Nothing is learned from small calls, and they are to cost nothing.
+        if self.reason != Reason::Small {
+            self.state.end(Outcome::Native(self.reason));
+        }
     }
 }
 

@@ -15,7 +15,7 @@
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
 //! say who runs them; else the cost model chooses.
 
-use super::latest::{Calls, Choice};
+use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};
 use super::state::State;
 use super::{Stop, known, network};
@@ -50,9 +50,9 @@ impl State {
         choice.map_err(Stop::Native)
     }
 
-    /// The choice for a call that is not settled. The next ones like it are left to this choice if
-    /// nothing is learned of them, and else, before anything is measured, as long as they are not
-    /// worth a survey.
+    /// Chooses for a call that is not settled. If nothing is learned of such calls, the choice
+    /// holds for all of them. Otherwise, before anything is measured, it holds for as many as may
+    /// pass before the next survey.
     fn choose_anew(&self, facts: Facts) -> Result<Choice, Stop> {
         let settings = self.settings();
         let covered = self.learning.as_ref().and_then(|learning| {
@@ -73,22 +73,23 @@ impl State {
         };
         if learning.ground().is_none() {
             let idle = learning.idle_calls(&facts, self.known_nodes());
-            self.latest.settle(facts, choice, Calls::Before, idle);
+            self.latest.settle(facts, choice, Account::Before, idle);
             learning.start();
         }
         Ok(choice)
     }
 
-    /// Why a call is native, if that is settled for calls of these facts. It is counted.
+    /// Why a call is native, if that is settled for calls of these facts.
     #[inline]
     pub fn settled(&self, facts: &Facts) -> Option<Reason> {
         self.latest.native(facts)
     }
 
-    /// The latest call, which was [settled](State::settled), was not made. This process alone may
-    /// have wrong arguments, and make it again. So it must not have counted it.
-    pub fn take_back(&self, operation: Operation) {
-        self.latest.take_back(operation);
+    /// A call that was [settled](State::settled) was made. One that was not, or that an error
+    /// handler has left, is not counted: this process alone may have had wrong arguments, and make
+    /// it again.
+    pub fn count_settled(&self, operation: Operation) {
+        self.latest.count(operation);
     }
 
     /// A call that was chosen begins only now: what came before is not its time.
@@ -124,7 +125,10 @@ impl State {
     /// The choice for a call of which nothing is learned, and for all like it.
     fn choose_for_good(&self, facts: Facts) -> Result<Choice, Stop> {
         let choice = self.choose_by_model(facts)?;
-        self.latest.settle(facts, choice, Calls::Others, u64::MAX);
+        // Between groups a call chooses twice, of different facts.
+        if !self.is_inter() {
+            self.latest.settle(facts, choice, Account::Others, u64::MAX);
+        }
         Ok(choice)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A report is over all ranks, if rank 0 asks for one. What the processes tell each other then goes
 //! over MPI_COMM_WORLD, on which the program has nothing under way any more. They wait for each
-//! other, as they do in MPI_Finalize anyway, and asleep where that can be. But who has a report to
-//! write writes what it knows by itself before, should one of the others never come.
+//! other, as in MPI_Finalize anyway, and sleep meanwhile but on Open MPI 5. One of them may never
+//! come. So a process with a report to write first writes what it knows by itself.
 
 use super::roll::{may_have_report, roll};
 use super::{job, known};

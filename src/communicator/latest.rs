@@ -11,14 +11,14 @@ use crate::select::{Algorithm, Facts, Operation, Reason};
 /// An algorithm, or the reason to go native.
 pub(super) type Choice = Result<Algorithm, Reason>;
 
-/// Whose calls are left to a choice.
+/// Where calls that are left to a choice are counted.
 #[derive(Clone, Copy)]
-pub(super) enum Calls {
-    /// Those of the kind at this place.
+pub(super) enum Account {
+    /// With the kind at this place.
     Kind(usize),
-    /// Those before anything is measured.
+    /// Before anything is measured.
     Before,
-    /// Those of which nothing is learned.
+    /// Nowhere: nothing is learned of them.
     Others,
 }
 
@@ -26,16 +26,23 @@ pub(super) enum Calls {
 struct Settled {
     facts: Facts,
     choice: Choice,
-    of: Calls,
+    of: Account,
     /// Calls that were left to the choice, and how many may be.
     calls: u64,
     most: u64,
 }
 
+impl Settled {
+    fn choice_for(&self, facts: &Facts) -> Option<Choice> {
+        let is_settled = self.facts == *facts && self.calls < self.most;
+        is_settled.then_some(self.choice)
+    }
+}
+
 /// So many calls of these facts were left to a choice that is settled no longer.
 pub(super) struct Past {
     pub facts: Facts,
-    pub of: Calls,
+    pub of: Account,
     pub calls: u64,
 }
 
@@ -46,29 +53,25 @@ pub(super) struct Latest(Mutex<[Option<Settled>; Operation::OF_MPI]>);
 impl Latest {
     /// The choice for a call, as long as one is settled for calls of its facts. It is counted.
     pub(super) fn choice(&self, facts: &Facts) -> Option<Choice> {
-        self.count_if(facts, |_| true)
-    }
-
-    /// Why a call is native, as long as that is settled for calls of its facts. It is counted.
-    pub(super) fn native(&self, facts: &Facts) -> Option<Reason> {
-        self.count_if(facts, Result::is_err)?.err()
-    }
-
-    fn count_if(&self, facts: &Facts, is_wanted: impl Fn(&Choice) -> bool) -> Option<Choice> {
         let mut all = self.0.lock();
         let latest = all.get_mut(facts.operation as usize)?.as_mut()?;
-        let is_settled = latest.facts == *facts && latest.calls < latest.most;
-        if !is_settled || !is_wanted(&latest.choice) {
-            return None;
-        }
+        let choice = latest.choice_for(facts)?;
         latest.calls += 1;
-        Some(latest.choice)
+        Some(choice)
     }
 
-    /// The latest call of this operation is not counted after all.
-    pub(super) fn take_back(&self, operation: Operation) {
+    /// Why a call is native, as long as that is settled for calls of its facts. It is to be
+    /// [counted](Latest::count) when it was made.
+    pub(super) fn native(&self, facts: &Facts) -> Option<Reason> {
+        let all = self.0.lock();
+        let latest = all.get(facts.operation as usize)?.as_ref()?;
+        latest.choice_for(facts)?.err()
+    }
+
+    /// A call that was native, since that is settled, was made.
+    pub(super) fn count(&self, operation: Operation) {
         if let Some(Some(latest)) = self.0.lock().get_mut(operation as usize) {
-            latest.calls = latest.calls.saturating_sub(1);
+            latest.calls += 1;
         }
     }
 
@@ -83,7 +86,7 @@ impl Latest {
     }
 
     /// Leaves the next calls of these facts to a choice, at most so many.
-    pub(super) fn settle(&self, facts: Facts, choice: Choice, of: Calls, most: u64) {
+    pub(super) fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) {
         let mut all = self.0.lock();
         if let Some(latest) = all.get_mut(facts.operation as usize).filter(|_| most > 0) {
             *latest = Some(Settled {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::latest::{Calls, Past};
+use super::latest::{Account, Past};
 use super::service::Service;
 use super::{known, process};
 use crate::mpi::{Error, Moment};
@@ -110,13 +110,13 @@ impl Learning {
     /// So many calls were left to a choice without asking.
     pub(super) fn count_past(&self, past: &Past) {
         match past.of {
-            Calls::Kind(kind) => {
+            Account::Kind(kind) => {
                 if let Some((_, learned)) = self.kinds.lock().get_mut(kind) {
                     learned.count(past.calls);
                 }
             }
-            Calls::Before => self.before.lock().prospect.skip(&past.facts, past.calls),
-            Calls::Others => {}
+            Account::Before => self.before.lock().prospect.skip(&past.facts, past.calls),
+            Account::Others => {}
         }
     }
 
@@ -126,15 +126,15 @@ impl Learning {
         kind: Kind,
         ground: &Ground,
         has_service: impl FnOnce() -> bool,
-    ) -> Option<(Calls, u64)> {
+    ) -> Option<(Account, u64)> {
         let kinds = self.kinds.lock();
         let index = kinds.iter().position(|(known, _)| *known == kind)?;
         let overhead = || ground.overhead_of_trial(has_service);
-        Some((Calls::Kind(index), kinds[index].1.settled_calls(overhead)))
+        Some((Account::Kind(index), kinds[index].1.settled_calls(overhead)))
     }
 
-    /// How many of the next calls of these facts need not be counted one by one before anything is
-    /// measured, on so many nodes, if that is known. None after a call that is not counted.
+    /// How many further calls of these facts can pass before anything has to be measured, on so
+    /// many nodes, if that is known. 0 if the call in progress is not counted.
     pub(super) fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
         let before = self.before.lock();
         match before.call {

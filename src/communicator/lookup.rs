@@ -32,12 +32,18 @@ static FREEING: AtomicUsize = AtomicUsize::new(0);
 
 /// A communicator that is being freed, and the thread that does it: to another thread the same
 /// handle may be a new communicator already.
-#[derive(PartialEq)]
-struct Freed(Communicator, ThreadId);
+struct Freed {
+    communicator: Communicator,
+    thread: ThreadId,
+    /// Of the call that frees it. An error handler may have jumped out of that.
+    frame: usize,
+}
 
 impl Freed {
-    fn here(communicator: Communicator) -> Freed {
-        Freed(communicator, std::thread::current().id())
+    /// Whether it is `communicator` that is being freed, by a call around this one.
+    fn is_around(&self, communicator: Communicator) -> bool {
+        let is_here = self.thread == std::thread::current().id() && self.frame > mpi::frame();
+        is_here && self.communicator == communicator
     }
 }
 
@@ -62,7 +68,7 @@ impl Drop for AtEnd {
 
 /// Runs `free`, which frees `communicator`.
 pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> c_int {
-    let _freeing = Freeing::begin(communicator);
+    let _freeing = Freeing::begin(communicator, mpi::frame());
     free()
 }
 
@@ -70,8 +76,12 @@ pub fn while_freed(communicator: Communicator, free: impl FnOnce() -> c_int) -> 
 struct Freeing(Communicator);
 
 impl Freeing {
-    fn begin(communicator: Communicator) -> Freeing {
-        FREED.lock().push(Freed::here(communicator));
+    fn begin(communicator: Communicator, frame: usize) -> Freeing {
+        FREED.lock().push(Freed {
+            communicator,
+            thread: std::thread::current().id(),
+            frame,
+        });
         FREEING.fetch_add(1, Ordering::SeqCst);
         Freeing(communicator)
     }
@@ -80,10 +90,10 @@ impl Freeing {
 impl Drop for Freeing {
     fn drop(&mut self) {
         FREEING.fetch_sub(1, Ordering::SeqCst);
-        let mut freed = FREED.lock();
-        let here = Freed::here(self.0);
-        if let Some(index) = freed.iter().position(|freed| *freed == here) {
-            freed.swap_remove(index);
+        let (mut freed, thread) = (FREED.lock(), std::thread::current().id());
+        let is_it = |freed: &Freed| freed.communicator == self.0 && freed.thread == thread;
+        if let Some(index) = freed.iter().rposition(is_it) {
+            freed.remove(index);
         }
     }
 }
@@ -95,7 +105,8 @@ fn is_being_freed(communicator: Communicator) -> bool {
 
 #[cold]
 fn is_among_freed(communicator: Communicator) -> bool {
-    FREED.lock().contains(&Freed::here(communicator))
+    let freed = FREED.lock();
+    freed.iter().any(|freed| freed.is_around(communicator))
 }
 
 /// Runs `call` with the state of `communicator`, which is made at the first call on it that is not

@@ -314,7 +314,7 @@ impl State {
         data: [Option<Array>; 2],
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        // Where the call is left by a panic it is not freed either: that would wait for others.
+        // A panic must not free it: freeing its communicator is collective, and others do not come.
         let mut service = ManuallyDrop::new(self.take_service()?);
         let uninterrupted = Uninterrupted { rank: self.rank };
         let result = service.check(data).and_then(|()| {
@@ -333,8 +333,8 @@ impl State {
     }
 
     fn take_service(&self) -> Result<Box<Service>, Stop> {
-        // While a call has the service, a call from a callback finds none, on all processes, and is
-        // native.
+        // A nested call, from a callback, finds no service. That is so on all processes, so all run
+        // it natively.
         let nothing = Slot::Refused(Reason::NoCommunicator);
         let slot = std::mem::replace(&mut *self.service.lock(), nothing);
         match slot {
@@ -397,7 +397,7 @@ impl State {
     }
 }
 
-/// While a call has the service. An exception that leaves an operator of the program leaves
+/// While a call has the service. An exception that leaves it, such as that of an operator, leaves
 /// transfers under way, in memory that would be freed: it ends the job.
 struct Uninterrupted {
     rank: usize,
@@ -408,8 +408,8 @@ impl Drop for Uninterrupted {
         // A panic ends the job where it leaves circulant.
         if !std::thread::panicking() {
             say(&format!(
-                "circulant: an exception has left an operator of the program on rank \
-                 {}, in the middle of a call: the job ends",
+                "circulant: an exception of the program has left a call in its middle on rank {}: \
+                 the job ends",
                 self.rank
             ));
             std::process::abort();

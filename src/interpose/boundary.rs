@@ -18,6 +18,7 @@ use std::thread::panicking;
 use once_cell::sync::OnceCell;
 
 use super::builds;
+use crate::launcher;
 use crate::linker::{Object, Symbols};
 use crate::message::say;
 use crate::mpi::{self, Communicator};
@@ -30,7 +31,8 @@ use crate::mpi::{self, Communicator};
 /// the call.
 pub struct Boundary {
     function: &'static str,
-    /// Of a Rust program that this is linked into: it may make calls while it unwinds.
+    /// Whether the thread was panicking already: a Rust program, into which this is linked, may
+    /// call MPI while its own panic unwinds.
     panics_before: bool,
 }
 
@@ -54,12 +56,13 @@ impl Drop for Boundary {
 
 #[cold]
 fn end_job(function: &str) -> ! {
-    let world = Communicator::world();
-    let rank = world.rank().unwrap_or(0);
+    let rank = launcher::rank().unwrap_or(0);
     say(&format!(
         "circulant: defect in {function} on rank {rank}: the job ends"
     ));
-    world.abort();
+    if mpi::unusable().is_none() && mpi::is_active() {
+        Communicator::world().abort();
+    }
     std::process::abort()
 }
 

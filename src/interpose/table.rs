@@ -32,6 +32,7 @@ macro_rules! intercept {
         #[allow(non_snake_case)]
         pub unsafe extern "C-unwind" fn $name($($argument: Word),*) -> c_int {
             static NEXT: Onward = Onward::new();
+            let _boundary = Boundary::new(stringify!($name));
             $($first)?
             match NEXT.tool(name!($name), name!($profiled)) {
                 // SAFETY: the function of this name, or its twin, of a tool behind us, with the
@@ -49,12 +50,12 @@ macro_rules! intercept {
         #[allow(non_snake_case)]
         pub unsafe extern "C-unwind" fn $profiled($($argument: Word),*) -> c_int {
             static NEXT: Onward = Onward::new();
+            let _boundary = Boundary::new(stringify!($name));
             if let Some(next) = NEXT.of_another_mpi(name!($profiled)) {
                 // SAFETY: the function of this name of the MPI that the program calls, with the
                 // arguments as they came.
                 return unsafe { onward!(next($($argument),*)) };
             }
-            let _boundary = Boundary::new(stringify!($name));
             // SAFETY: the program passed an argument of this type.
             $(let $argument: $type = unsafe { typed($argument) };)*
             $body
@@ -314,8 +315,8 @@ intercept! {
         unsafe { free(comm, native().functions.PMPI_Comm_disconnect) }
     }
 
-    /// MPI_Comm_idup, which is remembered: until its end is seen, which it is not, no private
-    /// communicator is made beside it.
+    /// MPI_Comm_idup. After it, no private communicator is made for this communicator: circulant
+    /// cannot see when the duplication ends.
     ///
     MPI_Comm_idup / PMPI_Comm_idup(
         comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request

@@ -24,7 +24,7 @@ impl Communicator {
         self.scatter(words, own, 0, self.size()?)
     }
 
-    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process'
+    /// Everybody on an inter-communicator gets the words of rank 0 of one group: of this process's
     /// group, if that `leads`; as [`deal`](Self::deal). `peers` are the other group's processes.
     /// Collective.
     pub fn deal_across(self, words: &mut [u64], leads: bool, peers: usize) -> Result<(), Error> {
@@ -218,9 +218,9 @@ impl Communicator {
         Ok(all != 0)
     }
 
-    /// Waits until all processes have come. Fails on all that are left, where one of the others has
-    /// failed and the MPI library lets the rest go on (ULFM): Open MPI 5. Elsewhere nothing goes on
-    /// after a failure, and MPICH 4.0 ends the job in that function. Collective.
+    /// Waits until all processes have come. On Open MPI 5 that is MPIX_Comm_agree, which returns an
+    /// error on every survivor if a process has failed. Elsewhere it is not, since MPICH 4.0 ends
+    /// the job in MPIX_Comm_agree. Collective.
     pub fn meet(self) -> Result<(), Error> {
         let mut flag = 1;
         let agree = native().functions.PMPIX_Comm_agree;

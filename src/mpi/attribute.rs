@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering}
 
 use super::library::native;
 use super::sys::{MPI_Comm, MPI_Datatype};
-use super::{Communicator, Error, SUCCESS, check};
+use super::{Communicator, Error, SUCCESS, check, frame};
 
 /// A keyval that is created when it is first needed.
 pub struct Keyval<K> {
@@ -142,10 +142,10 @@ impl<T> Holding<T> {
 /// A value on a communicator.
 struct Hung<T> {
     value: T,
-    /// Calls in progress that use it. They are one inside the other, since MPI forbids two threads
-    /// to make collective calls on one communicator at once: so a load and a store will do. (A call
-    /// that an error handler has jumped out of never ends. Then the value is never dropped.)
-    users: AtomicUsize,
+    /// The [frame] of the innermost call in progress that uses it, or 0. Such calls are nested,
+    /// since MPI forbids concurrent collective calls on one communicator. So a load and a store
+    /// will do.
+    user: AtomicUsize,
     /// Set when the communicator was freed during a call that uses it: by an error handler.
     is_freed: AtomicBool,
 }
@@ -153,20 +153,30 @@ struct Hung<T> {
 /// The use of a value by a call in progress.
 struct Use<T> {
     hung: *const Hung<T>,
-    /// The other calls that used it when this one began.
-    others: usize,
+    /// The call around this one that uses it, too.
+    around: usize,
+}
+
+impl<T> Hung<T> {
+    /// The frame of the innermost call in progress that uses it, or 0.
+    #[inline(always)]
+    fn user(&self) -> usize {
+        let user = self.user.load(Ordering::Relaxed);
+        if user > frame() { user } else { 0 }
+    }
 }
 
 impl<T> Use<T> {
     /// # Safety
     /// There is a value at `hung`, made by `Box::into_raw`, on a communicator. It is dropped by the
     /// delete callback alone, or by this.
+    #[inline(always)]
     unsafe fn new(hung: *const Hung<T>) -> Use<T> {
         // SAFETY: by this function's contract.
-        let users = unsafe { &(*hung).users };
-        let others = users.load(Ordering::Relaxed);
-        users.store(others + 1, Ordering::Relaxed);
-        Use { hung, others }
+        let value = unsafe { &*hung };
+        let around = value.user();
+        value.user.store(frame(), Ordering::Relaxed);
+        Use { hung, around }
     }
 
     fn value(&self) -> &T {
@@ -179,8 +189,8 @@ impl<T> Drop for Use<T> {
     fn drop(&mut self) {
         // SAFETY: as in `value`.
         let hung = unsafe { &*self.hung };
-        hung.users.store(self.others, Ordering::Relaxed);
-        if self.others == 0 && hung.is_freed.load(Ordering::Relaxed) {
+        hung.user.store(self.around, Ordering::Relaxed);
+        if self.around == 0 && hung.is_freed.load(Ordering::Relaxed) {
             // SAFETY: the delete callback has left it to this, the last use.
             unsafe { drop_box::<Hung<T>>(self.hung.cast_mut().cast()) };
         }
@@ -198,7 +208,7 @@ unsafe extern "C" fn drop_value<T>(
     // SAFETY: every value of such a keyval was made by `Box::into_raw` of this type, and MPI calls
     // this once for each.
     let hung = unsafe { &*value.cast::<Hung<T>>() };
-    if hung.users.load(Ordering::Relaxed) > 0 {
+    if hung.user() > 0 {
         hung.is_freed.store(true, Ordering::Relaxed);
     } else {
         // SAFETY: as above; nobody uses it.
@@ -343,7 +353,8 @@ impl<T: Send + Sync> Attribute<T> {
     /// As of `with`.
     pub fn look(&self, communicator: Communicator, action: impl FnOnce(&T)) -> Result<(), Error> {
         if let Some(value) = self.ask(communicator)? {
-            // SAFETY: as in `with`. The program must not free the communicator meanwhile.
+            // SAFETY: a value of this keyval, as in `with`. It is there as long as the
+            // communicator, which the program must not free during this call on it.
             action(unsafe { &(*value.cast::<Hung<T>>()).value });
         }
         Ok(())
@@ -399,10 +410,10 @@ impl<T: Send + Sync> Attribute<T> {
         };
         let value = Box::into_raw(Box::new(Hung {
             value,
-            users: AtomicUsize::new(0),
+            user: AtomicUsize::new(0),
             is_freed: AtomicBool::new(false),
         }));
-        // SAFETY: a box's address, which `drop_value` turns back into the box.
+        // SAFETY: a box's address, which `drop_value` or the last `Use` turns back into the box.
         let set = check(unsafe {
             (native().functions.PMPI_Comm_set_attr)(communicator.handle(), keyval, value.cast())
         });

@@ -100,6 +100,15 @@ pub fn check(code: c_int) -> Result<(), Error> {
     }
 }
 
+/// An address in the stack frame of the caller. Those of the functions that it calls are smaller,
+/// as on all machines that MPI is used on. So a frame at a smaller address than one that exists is
+/// none any more, though nothing has returned from it: an error handler may jump out of a call.
+#[inline(always)]
+pub fn frame() -> usize {
+    let here = 0u8;
+    (&raw const here).addr()
+}
+
 /// The tag of what a process sends to itself. No call has it.
 const TAG_TO_SELF: c_int = 1 << 14;
 

@@ -130,7 +130,7 @@ def test_exception_leaves_an_operator(mpi, report):
     command = [mpi.program("exceptions"), "operator"]
     run = mpi.preloaded(3, command, report, {"FORCE": 1}, timeout=60)
     assert run.status not in (0, None), run.describe()
-    assert "circulant: an exception has left an operator of the program on rank" in run.stderr
+    assert "circulant: an exception of the program has left a call in its middle on rank" in run.stderr
     assert "has left the call" not in run.stdout, run.describe()
 
 

@@ -254,11 +254,11 @@ def test_disagreements_in_gray_order(mpi, report, processes):
     assert any("gray" in algorithms for algorithms in ran), run.describe()
 
 
-@pytest.mark.parametrize("select", ["tune", "learn"])
+@pytest.mark.parametrize("select, mode", [("tune", None), ("learn", "often"), ("learn", "jumping")])
 @pytest.mark.parametrize("processes", [2, 5])
-def test_disagreements_while_learning(mpi, report, tmp_path, processes, select):
+def test_disagreements_while_learning(mpi, report, tmp_path, processes, select, mode):
     """A process that is alone with wrong arguments can make its call again where the others try it, or have
-    settled who runs it. (Natively, Open MPI's all-to-all takes input on top of its result, and the results are
+    settled who runs it; also where its error handler jumps out of the call. (Natively, Open MPI's all-to-all takes input on top of its result, and the results are
     wrong.)"""
     settings = {"SELECT": select, "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
     program = mpi.program("disagreements")
@@ -269,7 +269,7 @@ def test_disagreements_while_learning(mpi, report, tmp_path, processes, select):
         network = f"processes = {processes}\nnodes = {processes}\nalpha = 1000.0\nbeta = 0.001\n"
         settings["PROFILE"] = tmp_path / "profile.toml"
         settings["PROFILE"].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\n{network}")
-    command = [program, *["often"] * (select == "learn")]
+    command = [program, *([mode] if mode else [])]
     run = mpi.preloaded(processes, command, report, settings, timeout=60).expect_success()
     for operation in ("allgather", "allgatherv", "allreduce", "reduce_scatter", "reduce_scatter_block"):
         assert run.outcomes(operation).get("trial", 0) > 0, run.describe()

@@ -81,10 +81,10 @@ pub unsafe extern "C-unwind" fn circulant_allgather_merge(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
+    let _boundary = Boundary::new("circulant_allgather_merge");
     pass_on!(required circulant_allgather_merge(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, compare, context, comm
     ));
-    let _boundary = Boundary::new("circulant_allgather_merge");
     // SAFETY: arguments of a collective call, by this function's contract.
     let arguments = unsafe {
         let buffers = ((sendbuf, sendcount), (recvbuf, capacity));
@@ -126,10 +126,10 @@ pub unsafe extern "C-unwind" fn circulant_allreduce_v(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
+    let _boundary = Boundary::new("circulant_allreduce_v");
     pass_on!(required circulant_allreduce_v(
         sendbuf, sendcount, recvbuf, capacity, recvcount, datatype, combine, context, comm
     ));
-    let _boundary = Boundary::new("circulant_allreduce_v");
     // SAFETY: arguments of a collective call, by this function's contract.
     let arguments = unsafe {
         let buffers = ((sendbuf, sendcount), (recvbuf, capacity));

@@ -16,7 +16,7 @@ use crate::select::Operation;
 
 /// A callback of circulant_successive_bcast. It gets the step, a buffer of count elements, and the
 /// context that the program passed. It returns 0 (MPI_SUCCESS), or an error code, which ends the
-/// operation.
+/// operation. It must not throw an exception.
 #[allow(non_camel_case_types)]
 pub type circulant_step =
     Option<unsafe extern "C" fn(i: c_int, buffer: *mut c_void, context: *mut c_void) -> c_int>;
@@ -56,10 +56,10 @@ pub unsafe extern "C-unwind" fn circulant_successive_bcast(
     context: *mut c_void,
     comm: CommWord,
 ) -> c_int {
+    let _boundary = Boundary::new("circulant_successive_bcast");
     pass_on!(required circulant_successive_bcast(
         n, count, datatype, produce, store, context, comm
     ));
-    let _boundary = Boundary::new("circulant_successive_bcast");
     // SAFETY: an argument of this call.
     let communicator = match unsafe { intra(comm) } {
         Ok(communicator) => communicator,
@@ -104,8 +104,8 @@ pub unsafe extern "C-unwind" fn circulant_successive_bcast(
 /// `comm` is a valid handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn circulant_successive_owner(comm: CommWord, i: c_int) -> c_int {
-    pass_on!(required circulant_successive_owner(comm, i));
     let _boundary = Boundary::new("circulant_successive_owner");
+    pass_on!(required circulant_successive_owner(comm, i));
     let classes = &native().constants;
     // SAFETY: an argument of this call.
     let Ok(communicator) = (unsafe { intra(comm) }) else {
