@@ -21,7 +21,9 @@ use super::state::State;
 use super::{Stop, known, network};
 use crate::mpi::Error;
 use crate::report::Outcome;
-use crate::select::{self, Algorithm, Facts, Kind, Known, Operation, Reason, Select, Step, Turn};
+use crate::select::{
+    self, Algorithm, Facts, Kind, Known, Operation, Preparation, Reason, Select, Turn,
+};
 
 impl State {
     /// The facts of a call, with the nodes where rules ask for them. Collective at the first call
@@ -241,15 +243,15 @@ impl State {
         }
         learning.count(facts);
         let mut next = learning.next_step(facts, self.known_nodes());
-        if next == Step::Survey {
+        if next == Preparation::Survey {
             let all = self.survey(learning.latest_time())?;
             learning.tell(&all);
             next = learning.next_step(facts, self.known_nodes());
         }
-        if next != Step::Measure {
+        if next != Preparation::Measure {
             learning.time_next(facts);
         }
-        Ok(next == Step::Measure)
+        Ok(next == Preparation::Measure)
     }
 
     /// What rank 0 knows of such communicators, or else the network. Collective.

@@ -18,8 +18,8 @@ use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Facts, Kind, Known, Learned, Lesson, NATIVE, Prospect, Reason, Select, Settings, Step,
-    Turn,
+    self, Facts, Kind, Known, Learned, Lesson, NATIVE, Preparation, Prospect, Reason, Select,
+    Settings, Turn,
 };
 
 /// What was measured of the calls of one communicator.
@@ -181,7 +181,7 @@ impl Learning {
     }
 
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
-    pub(super) fn next_step(&self, facts: &Facts, nodes: Option<usize>) -> Step {
+    pub(super) fn next_step(&self, facts: &Facts, nodes: Option<usize>) -> Preparation {
         self.before.lock().prospect.step(facts, nodes)
     }
 

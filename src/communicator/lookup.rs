@@ -129,7 +129,7 @@ pub fn with_state<R>(
 }
 
 /// Small calls so far on communicators without a state.
-static SMALL: AtomicUsize = AtomicUsize::new(0);
+static SMALL_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// One of this many small calls makes a state all the same, which is local here. So a communicator
 /// in steady use soon has one, and MPI is no longer asked about it.
@@ -150,7 +150,10 @@ pub fn is_small(
     let is_below = limit > 0 && bytes().is_some_and(|bytes| bytes > 0 && (bytes as u64) < limit);
     // Calls on other communicators have another reason to be native, which reports tell apart.
     let is_intra = || communicator.is_inter().is_ok_and(|is_inter| !is_inter);
-    is_below && size > 1 && is_intra() && SMALL.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
+    is_below
+        && size > 1
+        && is_intra()
+        && SMALL_CALLS.fetch_add(1, Ordering::Relaxed) % STATE_EVERY != 0
 }
 
 fn first_state(

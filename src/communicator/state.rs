@@ -43,7 +43,7 @@ pub struct State {
     /// The private communicator, once there is one. It lives as long as this.
     private: OnceCell<Communicator>,
     /// Taken out during a call, so that no lock is held while MPI runs.
-    service: Mutex<Slot>,
+    service: Mutex<ServiceState>,
     /// The root of the latest broadcast, or a number that is no rank.
     latest_root: AtomicUsize,
     /// What is settled for calls like the latest.
@@ -63,7 +63,7 @@ pub struct Remote {
     pub leads: bool,
 }
 
-enum Slot {
+enum ServiceState {
     Untried,
     Refused(Reason),
     Ready(Box<Service>),
@@ -123,7 +123,7 @@ impl State {
             native_below,
             nodes: OnceCell::new(),
             private: OnceCell::new(),
-            service: Mutex::new(Slot::Untried),
+            service: Mutex::new(ServiceState::Untried),
             latest: Latest::default(),
             latest_root: AtomicUsize::new(usize::MAX),
         }))
@@ -301,7 +301,7 @@ impl State {
 
     /// Whether its service was made.
     pub(super) fn is_served(&self) -> bool {
-        matches!(*self.service.lock(), Slot::Ready(_))
+        matches!(*self.service.lock(), ServiceState::Ready(_))
     }
 
     /// Runs `call` with this communicator's service, which is made if need be (collective). `data`
@@ -327,7 +327,7 @@ impl State {
             // neither used again nor freed.
             self.refuse(Reason::NoCommunicator);
         } else {
-            *self.service.lock() = Slot::Ready(ManuallyDrop::into_inner(service));
+            *self.service.lock() = ServiceState::Ready(ManuallyDrop::into_inner(service));
         }
         result
     }
@@ -335,16 +335,16 @@ impl State {
     fn take_service(&self) -> Result<Box<Service>, Stop> {
         // A nested call, from a callback, finds no service. That is so on all processes, so all run
         // it natively.
-        let nothing = Slot::Refused(Reason::NoCommunicator);
+        let nothing = ServiceState::Refused(Reason::NoCommunicator);
         let slot = std::mem::replace(&mut *self.service.lock(), nothing);
         match slot {
-            Slot::Ready(service) => Ok(service),
-            Slot::Refused(reason) => Err(self.refuse(reason)),
+            ServiceState::Ready(service) => Ok(service),
+            ServiceState::Refused(reason) => Err(self.refuse(reason)),
             // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
-            Slot::Untried if duplicated::may_be_under_way(self.communicator) => {
+            ServiceState::Untried if duplicated::may_be_under_way(self.communicator) => {
                 Err(self.refuse(Reason::NoCommunicator))
             }
-            Slot::Untried => match self.make_private()? {
+            ServiceState::Untried => match self.make_private()? {
                 Some(private) => {
                     let _ = self.private.set(private.communicator());
                     self.make_service(private)
@@ -392,7 +392,7 @@ impl State {
     }
 
     fn refuse(&self, reason: Reason) -> Stop {
-        *self.service.lock() = Slot::Refused(reason);
+        *self.service.lock() = ServiceState::Refused(reason);
         Stop::Native(reason)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::library::{ABI, native};
 use super::sys::MPI_Op;
-use super::{Array, Communicator, Error, TAG, check, ignored_status, int};
+use super::{Array, Communicator, Error, SETUP_TAG, check, ignored_status, int};
 use crate::abi::Abi;
 
 impl Communicator {
@@ -116,12 +116,12 @@ impl Communicator {
                 int(sent.len()),
                 byte,
                 int(to),
-                TAG,
+                SETUP_TAG,
                 received.as_mut_ptr().cast(),
                 int(received.len()),
                 byte,
                 int(from),
-                TAG,
+                SETUP_TAG,
                 self.handle(),
                 ignored_status(),
             )

@@ -125,7 +125,7 @@ impl Communicator {
         let mut alone = native().constants.comm_null;
         // SAFETY: the group is this process, which is in the communicator.
         check(unsafe {
-            (functions.PMPI_Comm_create_group)(self.0, group.0, super::TAG, &mut alone)
+            (functions.PMPI_Comm_create_group)(self.0, group.0, super::SETUP_TAG, &mut alone)
         })?;
         Ok(Communicator(alone))
     }

@@ -33,7 +33,7 @@ pub struct Datatype {
     margins: (usize, usize),
     is_predefined: bool,
     /// Of a derived datatype, what is remembered.
-    kept: Option<NonNull<Kept>>,
+    kept: Option<NonNull<Derived>>,
 }
 
 // SAFETY: a handle of the program's, which any thread may use, numbers, and what is remembered,
@@ -49,7 +49,7 @@ impl PartialEq for Datatype {
 }
 
 /// What is remembered of a derived datatype: the value of its attribute.
-struct Kept {
+struct Derived {
     datatype: Datatype,
     /// Whether it was found to be committed.
     is_committed: AtomicBool,
@@ -57,7 +57,7 @@ struct Kept {
     is_in_order: OnceCell<bool>,
 }
 
-static KEPT: Keyval<OfDatatypes<Kept>> = Keyval::new();
+static KEPT: Keyval<OfDatatypes<Derived>> = Keyval::new();
 
 /// Held while an attribute is set, which is local: of two threads, one does it. The other does not
 /// wait, since it may be inside of MPI, in a callback.
@@ -69,19 +69,19 @@ pub fn forget_datatypes() {
 }
 
 /// The predefined datatypes that were met. Each keeps its place for ever.
-static PREDEFINED: [Place; 128] = [const { Place::new() }; 128];
+static PREDEFINED: [CacheEntry; 128] = [const { CacheEntry::new() }; 128];
 /// In how many places one may be.
 const TRIES: usize = 8;
 
-struct Place {
+struct CacheEntry {
     /// The handle; 0 while the place is free.
     handle: AtomicUsize,
     datatype: OnceCell<Datatype>,
 }
 
-impl Place {
-    const fn new() -> Place {
-        Place {
+impl CacheEntry {
+    const fn new() -> CacheEntry {
+        CacheEntry {
             handle: AtomicUsize::new(0),
             datatype: OnceCell::new(),
         }
@@ -241,14 +241,14 @@ impl Datatype {
     }
 
     /// Sets the attribute, which no other thread does now.
-    fn keep(self, keyval: c_int) -> Option<NonNull<Kept>> {
-        let kept = Box::into_raw(Box::new(Kept {
+    fn keep(self, keyval: c_int) -> Option<NonNull<Derived>> {
+        let kept = Box::into_raw(Box::new(Derived {
             datatype: self,
             is_committed: AtomicBool::new(false),
             is_in_order: OnceCell::new(),
         }));
         let set = native().functions.PMPI_Type_set_attr;
-        // SAFETY: a datatype that MPI knows; the value is a box with a `Kept`.
+        // SAFETY: a datatype that MPI knows; the value is a box with a `Derived`.
         if check(unsafe { set(self.handle, keyval, kept.cast()) }).is_ok() {
             return NonNull::new(kept);
         }
@@ -258,7 +258,7 @@ impl Datatype {
     }
 
     /// What is remembered of it.
-    fn kept(&self) -> Option<&Kept> {
+    fn kept(&self) -> Option<&Derived> {
         // SAFETY: MPI drops it with the datatype, which the program must not free during a call
         // with it. Two lists outlive a call. A service's list of accepted datatypes has predefined
         // ones only, of which nothing is kept here. The lists that calls leave to the next are
@@ -485,7 +485,7 @@ impl Datatype {
     }
 
     fn is_known_to_be_committed(&self) -> bool {
-        let is_known = |kept: &Kept| kept.is_committed.load(Ordering::Relaxed);
+        let is_known = |kept: &Derived| kept.is_committed.load(Ordering::Relaxed);
         self.is_predefined || self.kept().is_some_and(is_known)
     }
 
@@ -556,7 +556,7 @@ impl Datatype {
 ///
 /// # Safety
 /// As for [`Datatype::of`]; and MPI knows the datatype.
-unsafe fn kept_of(handle: MPI_Datatype) -> Option<NonNull<Kept>> {
+unsafe fn kept_of(handle: MPI_Datatype) -> Option<NonNull<Derived>> {
     let keyval = KEPT.get()?;
     let (mut value, mut found): (*mut c_void, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: a datatype that MPI knows; writes a pointer and an integer.

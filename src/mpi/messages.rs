@@ -11,7 +11,7 @@ use super::sys::{MPI_Request, MPI_Status};
 use super::{Communicator, Error, Region, check, ignored_status, int};
 
 /// The tag of all of them.
-const TAG: c_int = 0;
+const OPERAND_TAG: c_int = 0;
 
 /// A send in progress.
 #[must_use]
@@ -47,7 +47,7 @@ impl Communicator {
                 count,
                 byte,
                 int(to),
-                TAG,
+                OPERAND_TAG,
                 self.handle(),
                 &mut sending.0,
             )
@@ -68,7 +68,7 @@ impl Communicator {
                 count,
                 byte,
                 int(from),
-                TAG,
+                OPERAND_TAG,
                 self.handle(),
                 ignored_status(),
             )
@@ -84,7 +84,7 @@ impl Communicator {
         let mut status = MaybeUninit::<MPI_Status>::uninit();
         // SAFETY: writes the status.
         check(unsafe {
-            (functions.PMPI_Probe)(int(from), TAG, self.handle(), status.as_mut_ptr())
+            (functions.PMPI_Probe)(int(from), OPERAND_TAG, self.handle(), status.as_mut_ptr())
         })?;
         let mut bytes: c_int = 0;
         // SAFETY: the status was written by the successful call.

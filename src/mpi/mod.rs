@@ -113,7 +113,7 @@ pub fn frame() -> usize {
 const TAG_TO_SELF: c_int = 1 << 14;
 
 /// The tag of the making of communicators.
-const TAG: c_int = 0;
+const SETUP_TAG: c_int = 0;
 
 /// MPI_STATUS_IGNORE.
 pub fn ignored_status() -> *mut MPI_Status {

@@ -15,12 +15,12 @@ use super::{Facts, Reason, Settings};
 pub struct Checks {
     /// How many calls of an operation and a size class are checked.
     most: u64,
-    found: BTreeMap<(usize, u32), Found>,
+    found: BTreeMap<(usize, u32), CheckCount>,
 }
 
 /// What the checks of calls of an operation and a size class have found.
 #[derive(Clone, Copy, Default, Debug)]
-struct Found {
+struct CheckCount {
     checked: u64,
     has_differed: bool,
 }
@@ -66,7 +66,7 @@ impl Checks {
         self.found.entry(class(facts)).or_default().has_differed = true;
     }
 
-    fn of(&self, facts: &Facts) -> Found {
+    fn of(&self, facts: &Facts) -> CheckCount {
         self.found.get(&class(facts)).copied().unwrap_or_default()
     }
 }

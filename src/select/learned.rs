@@ -86,14 +86,14 @@ pub enum Turn {
 /// What is known of the calls of one kind.
 #[derive(Clone, Debug)]
 pub struct Learned {
-    candidates: Vec<Candidate>,
+    candidates: Vec<Record>,
     /// Whether trials have no budget.
     tunes: bool,
     /// Calls so far.
     calls: u64,
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
-    choice: Option<Choice>,
+    choice: Option<Incumbent>,
     /// What follows from the times so far: who is to be tried next, if somebody is, and who runs
     /// the calls meanwhile.
     wanted: Option<usize>,
@@ -101,7 +101,7 @@ pub struct Learned {
 }
 
 #[derive(Clone, Debug)]
-struct Candidate {
+struct Record {
     predicted: f64,
     /// Its first time, in which connections were opened.
     first: Option<f64>,
@@ -110,7 +110,7 @@ struct Candidate {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct Incumbent {
     candidate: usize,
     /// The call at which it is reviewed, and how many calls later it is reviewed again.
     look: u64,
@@ -127,7 +127,7 @@ fn together(a: f64, b: f64) -> f64 {
     (a * a + b * b).sqrt()
 }
 
-impl Candidate {
+impl Record {
     /// Its time, as far as it was taken.
     fn known(&self) -> Option<f64> {
         match self.samples.is_empty() {
@@ -166,7 +166,7 @@ impl Learned {
     /// Nothing yet, of candidates with these predicted seconds, the MPI library's first.
     pub fn new(predicted: &[f64]) -> Learned {
         let best = predicted.iter().skip(1).copied().fold(f64::MAX, f64::min);
-        let candidate = |(index, &predicted): (usize, &f64)| Candidate {
+        let candidate = |(index, &predicted): (usize, &f64)| Record {
             predicted,
             first: None,
             is_out: index != NATIVE && (predicted > UNPROMISING * best || !predicted.is_finite()),
@@ -215,7 +215,7 @@ impl Learned {
     pub fn times(&self) -> [f64; 2] {
         let (native, ours) = (&self.candidates[NATIVE], &self.candidates[NATIVE + 1..]);
         let least = |seconds: &mut dyn Iterator<Item = f64>| seconds.reduce(f64::min);
-        let measured = least(&mut ours.iter().filter_map(Candidate::known));
+        let measured = least(&mut ours.iter().filter_map(Record::known));
         let predicted = least(&mut ours.iter().map(|candidate| candidate.predicted));
         let ours = measured.or(predicted).filter(|seconds| seconds.is_finite());
         [
@@ -314,7 +314,7 @@ impl Learned {
             false => samples,
         };
         let wanting = left.filter(|(index, candidate)| candidate.samples.len() < wanted(*index));
-        let order = |(index, candidate): &(usize, &Candidate)| {
+        let order = |(index, candidate): &(usize, &Record)| {
             let seconds = if *index == NATIVE {
                 0.0
             } else {
@@ -412,7 +412,7 @@ impl Learned {
         let left = left.filter(|(_, candidate)| !candidate.is_out && !candidate.samples.is_empty());
         let fastest = left.min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
         let native = &self.candidates[NATIVE];
-        let is_surely_faster = |ours: &Candidate| {
+        let is_surely_faster = |ours: &Record| {
             let error = together(native.error(), ours.error());
             native.samples.is_empty() || ours.median() < (1.0 - TIE) * native.median() - error
         };
@@ -459,7 +459,7 @@ impl Learned {
         } else {
             choice.interval.saturating_mul(2)
         };
-        self.choice = Some(Choice {
+        self.choice = Some(Incumbent {
             candidate,
             look: self.calls.saturating_add(interval),
             interval,
@@ -471,7 +471,7 @@ impl Learned {
     /// From now on this candidate runs the calls, if there is such a one.
     pub fn choose(&mut self, candidate: usize) {
         let candidate = candidate.min(self.candidates.len() - 1);
-        self.choice = Some(Choice {
+        self.choice = Some(Incumbent {
             candidate,
             look: self.calls + FIRST_LOOK,
             interval: FIRST_LOOK,
@@ -491,7 +491,7 @@ impl Learned {
             return;
         }
         let ours = self.candidates.iter().enumerate().skip(1);
-        let seconds = |candidate: &Candidate| candidate.known().unwrap_or(candidate.predicted);
+        let seconds = |candidate: &Record| candidate.known().unwrap_or(candidate.predicted);
         let fastest = ours.min_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)));
         let native = seconds(&self.candidates[NATIVE]);
         let rival = match fastest {

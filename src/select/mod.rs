@@ -54,7 +54,7 @@ pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
-pub use prospect::{LARGE, Prospect, SMALL, Step};
+pub use prospect::{LARGE, Preparation, Prospect, SMALL};
 pub use roll::{Roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{

@@ -32,7 +32,7 @@ const SURVEYS_APART: f64 = 4.0;
 
 /// What is to be done before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum Preparation {
     /// Nothing.
     Wait,
     /// All processes tell on which node they are, and how long the latest call took.
@@ -66,11 +66,11 @@ impl Prospect {
     }
 
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
-    pub fn step(&self, facts: &Facts, nodes: Option<usize>) -> Step {
+    pub fn step(&self, facts: &Facts, nodes: Option<usize>) -> Preparation {
         match nodes {
-            Some(nodes) if self.measurement(facts, nodes).is_affordable() => Step::Measure,
-            _ if self.is_survey_affordable(facts) => Step::Survey,
-            _ => Step::Wait,
+            Some(nodes) if self.measurement(facts, nodes).is_affordable() => Preparation::Measure,
+            _ if self.is_survey_affordable(facts) => Preparation::Survey,
+            _ => Preparation::Wait,
         }
     }
 
@@ -223,12 +223,12 @@ mod tests {
         let (mut prospect, mut known, mut surveys) = (Prospect::default(), None, 0);
         for call in 1.. {
             prospect.count(&facts);
-            if prospect.step(&facts, known) == Step::Survey {
+            if prospect.step(&facts, known) == Preparation::Survey {
                 known = Some(nodes);
                 surveys += 1;
                 prospect.tell(vec![seconds; facts.processes]);
             }
-            if prospect.step(&facts, known) == Step::Measure {
+            if prospect.step(&facts, known) == Preparation::Measure {
                 return (call, surveys);
             }
             prospect.made(&facts);
@@ -284,7 +284,7 @@ mod tests {
             loop {
                 prospect.count(&facts);
                 (calls, asked) = (calls + 1, asked + 1);
-                if prospect.step(&facts, None) == Step::Survey {
+                if prospect.step(&facts, None) == Preparation::Survey {
                     break;
                 }
                 prospect.made(&facts);
@@ -297,7 +297,7 @@ mod tests {
                 always.count(&facts);
                 let step = always.step(&facts, None);
                 always.made(&facts);
-                step == Step::Survey
+                step == Preparation::Survey
             });
             assert_eq!(Some(calls), surveyed);
             assert!(asked <= 12, "{bytes}: {asked} of {calls}");
@@ -314,7 +314,7 @@ mod tests {
                 prospect.count(&facts);
                 let step = prospect.step(&facts, None);
                 prospect.made(&facts);
-                step == Step::Survey
+                step == Preparation::Survey
             });
             assert_eq!(call, Some(surveyed));
         }

@@ -18,11 +18,11 @@ pub(super) struct Variable {
     pub meaning: &'static str,
     /// The variable that is used if both are set.
     pub yields_to: Option<&'static str>,
-    place: Place,
+    place: Storage,
 }
 
 /// Where a variable's value is kept.
-enum Place {
+enum Storage {
     /// In the part of the settings that the ranks agree on. There it is one word.
     Agreed {
         get: fn(&Settings) -> u64,
@@ -51,7 +51,7 @@ impl Variable {
             accepts,
             meaning,
             yields_to: None,
-            place: Place::Agreed { get, set },
+            place: Storage::Agreed { get, set },
         }
     }
 
@@ -68,7 +68,7 @@ impl Variable {
             accepts,
             meaning,
             yields_to: None,
-            place: Place::Own { get, set },
+            place: Storage::Own { get, set },
         }
     }
 
@@ -79,7 +79,7 @@ impl Variable {
             accepts: Accepts::Rules,
             meaning,
             yields_to: None,
-            place: Place::Rules { operation },
+            place: Storage::Rules { operation },
         }
     }
 
@@ -92,8 +92,8 @@ impl Variable {
     /// The word of this variable in `settings`. It is 0 for one that is not agreed on by a word.
     pub fn word(&self, settings: &Settings) -> u64 {
         match self.place {
-            Place::Agreed { get, .. } => get(settings),
-            Place::Own { .. } | Place::Rules { .. } => 0,
+            Storage::Agreed { get, .. } => get(settings),
+            Storage::Own { .. } | Storage::Rules { .. } => 0,
         }
     }
 
@@ -103,13 +103,13 @@ impl Variable {
     /// What is accepted, if that is not. Nothing is changed then.
     pub fn read(&self, text: &str, settings: &mut Settings) -> Result<(), String> {
         match self.place {
-            Place::Agreed { set, .. } => {
+            Storage::Agreed { set, .. } => {
                 let word = self.accepts.parse(text);
                 let accepted = || format!("accepted is {}", self.accepts);
                 set(settings, word.ok_or_else(accepted)?);
             }
-            Place::Own { set, .. } => set(settings, text.to_owned()),
-            Place::Rules { operation } => {
+            Storage::Own { set, .. } => set(settings, text.to_owned()),
+            Storage::Rules { operation } => {
                 let rules = rules::read(operation, text);
                 let rules = rules.map_err(|misread| misread.to_string())?;
                 settings.rules.extend(rules);
@@ -122,7 +122,7 @@ impl Variable {
     pub fn restore(&self, word: u64, settings: &mut Settings) -> bool {
         if word != self.word(settings) {
             match self.place {
-                Place::Agreed { set, .. } if self.accepts.admits(word) => set(settings, word),
+                Storage::Agreed { set, .. } if self.accepts.admits(word) => set(settings, word),
                 _ => return false,
             }
         }
@@ -133,9 +133,9 @@ impl Variable {
     /// value, because a more general setting applies.
     pub fn value(&self, settings: &Settings) -> Option<String> {
         match self.place {
-            Place::Agreed { get, .. } => self.accepts.show(get(settings)),
-            Place::Own { get, .. } => get(settings).clone(),
-            Place::Rules { operation } => {
+            Storage::Agreed { get, .. } => self.accepts.show(get(settings)),
+            Storage::Own { get, .. } => get(settings).clone(),
+            Storage::Rules { operation } => {
                 let rules: Vec<_> = settings
                     .rules_of(operation)
                     .map(CallRule::to_string)

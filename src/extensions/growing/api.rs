@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use super::call::{AllreduceV, allreduce_v, gather_and_combine};
 use super::combination::Combination;
-use super::stores::Outcome;
+use super::stores::Combined;
 use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
@@ -246,7 +246,7 @@ fn serve(
     recvcount: &mut c_int,
 ) -> c_int {
     let errors = &native().constants;
-    let (outcome, is_on_device) = (Cell::new(Outcome::default()), Cell::new(false));
+    let (outcome, is_on_device) = (Cell::new(Combined::default()), Cell::new(false));
     let ours = |state: &State, work: &mut Work| {
         let tried = allreduce_v(state, operation, call, work);
         is_on_device.set(tried == Err(Stop::Native(Reason::DeviceMemory)));
@@ -269,7 +269,7 @@ fn serve(
     if code != SUCCESS {
         return code;
     }
-    let Outcome { elements, status } = outcome.get();
+    let Combined { elements, status } = outcome.get();
     *recvcount = c_int::try_from(elements).unwrap_or(c_int::MAX);
     if status != 0 {
         communicator.raise(Error(status))

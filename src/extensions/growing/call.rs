@@ -18,7 +18,7 @@ use super::combination::Combination;
 use super::growth::{Growth, Rules};
 use super::operands::{OperandMemory, Operands};
 use super::rounds::Rounds;
-use super::stores::{Limit, Outcome, Places, pairwise};
+use super::stores::{Combined, Limit, Places, pairwise};
 use crate::communicator::{Service, State, Stop};
 use crate::mpi::{Array, Communicator, Error, native};
 use crate::report::Work;
@@ -62,7 +62,7 @@ pub fn allreduce_v(
     operation: Operation,
     call: &AllreduceV,
     work: &mut Work,
-) -> Result<Outcome, Stop> {
+) -> Result<Combined, Stop> {
     state.intra()?;
     let facts = Facts::new(operation, state.size());
     let mut algorithm = select::growing(&facts, state.settings())?;
@@ -91,7 +91,7 @@ fn exchange(
     service: &mut Service,
     segment: usize,
     most: usize,
-) -> Result<Outcome, Stop> {
+) -> Result<Combined, Stop> {
     let rules = Rules {
         ordered: call.combination.is_ordered(),
         step: (segment / call.output.datatype().size().max(1)).max(1),
@@ -125,22 +125,25 @@ fn exchange(
 fn agreed(
     call: &AllreduceV,
     communicator: Communicator,
-    outcome: Outcome,
-) -> Result<Outcome, Error> {
+    outcome: Combined,
+) -> Result<Combined, Error> {
     if call.combination.is_merge() || communicator.all_agree(outcome.status == 0)? {
         return Ok(outcome);
     }
     let codes = communicator.gather_all(i64::from(outcome.status) as u64)?;
     let mut codes = codes.into_iter().map(|code| code as i32);
     let failed = codes.find(|&code| code != 0);
-    Ok(Outcome {
+    Ok(Combined {
         status: failed.unwrap_or(outcome.status),
         ..outcome
     })
 }
 
 /// Algorithm 0, on the program's communicator. Collective.
-pub fn gather_and_combine(communicator: Communicator, call: &AllreduceV) -> Result<Outcome, Error> {
+pub fn gather_and_combine(
+    communicator: Communicator,
+    call: &AllreduceV,
+) -> Result<Combined, Error> {
     let counts = communicator.gather_all(call.input.count() as u64)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
     let elements = counts.iter().copied().fold(0, usize::saturating_add);
@@ -149,7 +152,7 @@ pub fn gather_and_combine(communicator: Communicator, call: &AllreduceV) -> Resu
         status,
     } = limit();
     if elements > most {
-        return Ok(Outcome { elements, status });
+        return Ok(Combined { elements, status });
     }
     let mut memory = OperandMemory::default();
     let mut operands = Operands::new(&mut memory, call.combination, call.output, communicator);

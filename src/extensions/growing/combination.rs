@@ -67,10 +67,10 @@ pub type Combine = unsafe extern "C" fn(
 
 /// How two operands are combined.
 #[derive(Clone, Copy)]
-pub struct Combination(Kind);
+pub struct Combination(Method);
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Method {
     Numbers {
         merge: MergeNumbers,
         alignment: usize,
@@ -102,7 +102,7 @@ impl Combination {
             (Extended, 16) => merge_of::<merge::Extended>(),
             _ => return None,
         };
-        Some(Combination(Kind::Numbers {
+        Some(Combination(Method::Numbers {
             merge,
             alignment,
             is_total: matches!(kind, Signed | Unsigned | Logical),
@@ -115,7 +115,7 @@ impl Combination {
     /// Until the call returns that `compare` is an argument of, it may be called on this thread,
     /// with addresses of elements and `context`.
     pub unsafe fn by_comparison(compare: Compare, context: *mut c_void) -> Combination {
-        Combination(Kind::Compared(compare, context))
+        Combination(Method::Compared(compare, context))
     }
 
     /// The combination by a function of the program.
@@ -124,24 +124,24 @@ impl Combination {
     /// As for `by_comparison`. `combine` writes as many elements at `out` as it says, and no more
     /// than both operands have.
     pub unsafe fn by_function(combine: Combine, context: *mut c_void) -> Combination {
-        Combination(Kind::Combined(combine, context))
+        Combination(Method::Combined(combine, context))
     }
 
     /// Whether the order of operands can change the result. For integers it cannot: equal ones are
     /// the same.
     pub fn is_ordered(&self) -> bool {
-        !matches!(self.0, Kind::Numbers { is_total: true, .. })
+        !matches!(self.0, Method::Numbers { is_total: true, .. })
     }
 
     /// Whether a combination has as many elements as its operands together.
     pub fn is_merge(&self) -> bool {
-        !matches!(self.0, Kind::Combined(..))
+        !matches!(self.0, Method::Combined(..))
     }
 
     /// The alignment that elements need.
     pub fn alignment(&self) -> usize {
         match self.0 {
-            Kind::Numbers { alignment, .. } => alignment,
+            Method::Numbers { alignment, .. } => alignment,
             _ => 1,
         }
     }
@@ -154,11 +154,11 @@ impl Combination {
         let all = left.0.count() + right.0.count();
         assert!(all <= to.0.count());
         match self.0 {
-            Kind::Numbers { merge, .. } => {
+            Method::Numbers { merge, .. } => {
                 merge(left, right, to);
                 Ok(all)
             }
-            Kind::Compared(compare, context) => {
+            Method::Compared(compare, context) => {
                 let before = |a: &Whole, b: &Whole| {
                     // SAFETY: by the contract of `by_comparison`. Both are addresses of elements.
                     unsafe { compare(a.address(), b.address(), context) < 0 }
@@ -166,7 +166,7 @@ impl Combination {
                 merge_by(before, left, right, to);
                 Ok(all)
             }
-            Kind::Combined(combine, context) => call((combine, context), left, right, to),
+            Method::Combined(combine, context) => call((combine, context), left, right, to),
         }
     }
 }

@@ -41,7 +41,7 @@
 //! processes find that the result is too long.
 
 use super::rounds::{Content, Rounds, Step};
-use super::stores::{Header, Joining, Limit, Outcome, Places, Stores, Stretch, Target};
+use super::stores::{Combined, Header, Joining, Limit, Places, Stores, Stretch, Target};
 use crate::transport::Progress;
 
 /// How operands are combined and sent.
@@ -153,7 +153,7 @@ impl<'a, S: Stores> Growth<'a, S> {
     ///
     /// # Errors
     /// Those of the stores. The call is then over, and transfers may be outstanding.
-    pub fn advance(&mut self) -> Result<Option<Outcome>, S::Error> {
+    pub fn advance(&mut self) -> Result<Option<Combined>, S::Error> {
         while let Some(&step) = self.rounds.steps.get(self.round) {
             let mut exchange = match self.exchange {
                 Some(exchange) => exchange,
@@ -171,7 +171,7 @@ impl<'a, S: Stores> Growth<'a, S> {
         if self.rounds.steps.is_empty() {
             self.finish(&[self.own.first])?;
         }
-        Ok(Some(Outcome {
+        Ok(Some(Combined {
             elements: self.elements,
             status: self.joining.status,
         }))

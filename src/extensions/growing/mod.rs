@@ -32,4 +32,4 @@ pub use api::{
     circulant_allgather_merge, circulant_allreduce_v, circulant_combine, circulant_compare,
 };
 pub use growth::Rules;
-pub use stores::{Limit, Outcome, Places};
+pub use stores::{Combined, Limit, Places};

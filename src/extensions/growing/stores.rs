@@ -91,7 +91,7 @@ pub struct Limit {
 
 /// How an operation ended on one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct Combined {
     /// The elements of the result. If the status is that of the limit: of all operands.
     pub elements: usize,
     /// 0, or why there is no result.
@@ -232,7 +232,7 @@ pub fn pairwise<S: Stores>(
     counts: impl Iterator<Item = usize>,
     places: Places,
     limit: Limit,
-) -> Result<Outcome, S::Error> {
+) -> Result<Combined, S::Error> {
     let mut end = 0;
     let runs = counts.map(|count| {
         end += count;
@@ -263,7 +263,7 @@ pub fn pairwise<S: Stores>(
         to = 1 - to;
     }
     let elements = joining.last(&runs, (to, 0))?;
-    Ok(Outcome {
+    Ok(Combined {
         elements,
         status: joining.status,
     })

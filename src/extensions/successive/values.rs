@@ -16,13 +16,13 @@ use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, int, 
 use crate::transport::{Bytes, Lengths, Packing, Place, PointToPoint};
 
 /// A callback: gets the step, the value and the program's context; returns 0 or an error code.
-pub type Step = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
+pub type Callback = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
 
 /// The program's callbacks, and the values that they take.
 #[derive(Clone, Copy)]
 pub struct Callbacks {
-    produce: Step,
-    store: Step,
+    produce: Callback,
+    store: Callback,
     context: *mut c_void,
     count: usize,
     datatype: Datatype,
@@ -33,7 +33,7 @@ impl Callbacks {
     /// During the operation both callbacks may be called with the number of a step, the address of
     /// one value, which is `count` elements of `datatype`, and `context`.
     pub unsafe fn new(
-        (produce, store): (Step, Step),
+        (produce, store): (Callback, Callback),
         context: *mut c_void,
         (count, datatype): (usize, Datatype),
     ) -> Callbacks {
@@ -52,7 +52,7 @@ impl Callbacks {
     }
 
     /// Calls one of them with these elements, if they are one value. Returns its code.
-    fn call(&self, callback: Step, step: usize, value: &Array) -> i32 {
+    fn call(&self, callback: Callback, step: usize, value: &Array) -> i32 {
         if value.count() != self.count || *value.datatype() != self.datatype {
             return native().constants.err_arg.0;
         }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use circulant::extensions::growing::growth::{Growth, Rules};
 use circulant::extensions::growing::rounds::Rounds;
 use circulant::extensions::growing::stores::{
-    Header, Limit, Outcome, Places, STORES, Stores, Stretch, Target, pairwise,
+    Combined, Header, Limit, Places, STORES, Stores, Stretch, Target, pairwise,
 };
 use circulant::schedule::Skips;
 use circulant::transport::Progress;
@@ -41,7 +41,7 @@ pub struct Grown<E> {
     /// Elements of memory: the sum over all stores of the most that each had room for.
     pub memory: usize,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: Combined,
     /// The result.
     pub result: Vec<E>,
 }
@@ -170,7 +170,7 @@ impl<'a, E: Clone> Rank<'a, E> {
             received: 0,
             combined: 0,
             memory: 0,
-            outcome: Outcome::default(),
+            outcome: Combined::default(),
             result: Vec::new(),
         };
         Rank {
@@ -181,7 +181,7 @@ impl<'a, E: Clone> Rank<'a, E> {
         }
     }
 
-    fn end(self, rounds: usize, outcome: Outcome) -> Grown<E> {
+    fn end(self, rounds: usize, outcome: Combined) -> Grown<E> {
         let stores = &self.network.borrow().memories[self.rank];
         Grown {
             rounds,
