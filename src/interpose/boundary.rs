@@ -140,6 +140,8 @@ impl Onward {
     /// comes before circulant's.
     pub(super) fn tool(&self, name: &CStr, twin: &CStr) -> Option<*mut c_void> {
         self.found(|| {
+            // Around this alone: the function that runs the call has its own, and each costs time.
+            let _boundary = Boundary::new("the search for other tools");
             let next = Symbols::NEXT.find(name);
             let first = || Symbols::GLOBAL.find(twin);
             next.filter(|next| is_tool(*next))

@@ -32,7 +32,6 @@ macro_rules! intercept {
         #[allow(non_snake_case)]
         pub unsafe extern "C-unwind" fn $name($($argument: Word),*) -> c_int {
             static NEXT: Onward = Onward::new();
-            let _boundary = Boundary::new(stringify!($name));
             $($first)?
             match NEXT.tool(name!($name), name!($profiled)) {
                 // SAFETY: the function of this name, or its twin, of a tool behind us, with the
