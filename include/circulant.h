@@ -14,7 +14,7 @@
 /*
  Compares two elements. Returns a number below 0 if the element at `a` comes first, a number
  above 0 if the one at `b` comes first, and 0 if they are equal. Must be the same total preorder
- on all processes. May call MPI, but no collective function.
+ on all processes. May call MPI, but no collective function. Must not throw an exception.
  */
 typedef int (*circulant_compare)(const void *a, const void *b, void *context);
 
@@ -23,7 +23,7 @@ typedef int (*circulant_compare)(const void *a, const void *b, void *context);
  combination to `out`, where there is room for `leftcount` + `rightcount` elements, and its
  number of elements to `*outcount`. Must be associative, with an empty operand as its identity.
  Returns 0. Any other value ends the operation on all processes, with that value as its error
- code. May call MPI, but no collective function.
+ code. May call MPI, but no collective function. Must not throw an exception.
  */
 typedef int (*circulant_combine)(const void *left,
                                  int leftcount,

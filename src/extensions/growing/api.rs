@@ -18,7 +18,7 @@ use crate::select::{MESSAGE_MAX, Operation, Reason};
 
 /// Compares two elements. Returns a number below 0 if the element at `a` comes first, a number
 /// above 0 if the one at `b` comes first, and 0 if they are equal. Must be the same total preorder
-/// on all processes. May call MPI, but no collective function.
+/// on all processes. May call MPI, but no collective function. Must not throw an exception.
 pub type circulant_compare =
     Option<unsafe extern "C" fn(a: *const c_void, b: *const c_void, context: *mut c_void) -> c_int>;
 
@@ -26,7 +26,7 @@ pub type circulant_compare =
 /// combination to `out`, where there is room for `leftcount` + `rightcount` elements, and its
 /// number of elements to `*outcount`. Must be associative, with an empty operand as its identity.
 /// Returns 0. Any other value ends the operation on all processes, with that value as its error
-/// code. May call MPI, but no collective function.
+/// code. May call MPI, but no collective function. Must not throw an exception.
 pub type circulant_combine = Option<
     unsafe extern "C" fn(
         left: *const c_void,
