@@ -179,9 +179,9 @@ impl Check {
         root: Option<c_int>,
         native: impl Fn() -> c_int,
     ) -> Result<c_int, Stop> {
+        // Not around the repeated call: the program's error handler may throw there.
         state.serve([None, None], |service| {
-            self.put_back(service.communicator())?;
-            Ok(())
+            Ok(self.put_back(service.communicator())?)
         })?;
         let code = native();
         let differences = state.serve([None, None], |service| {

@@ -100,9 +100,9 @@ pub fn check(code: c_int) -> Result<(), Error> {
     }
 }
 
-/// An address in the stack frame of the caller. Those of the functions that it calls are smaller,
-/// as on all machines that MPI is used on. So a frame at a smaller address than one that exists is
-/// none any more, though nothing has returned from it: an error handler may jump out of a call.
+/// An address in the stack frame of the caller. Stacks grow downward on all machines that MPI is
+/// used on. So a call that noted a smaller address than the current one has ended, even if it never
+/// returned: an error handler may jump out of a call.
 #[inline(always)]
 pub fn frame() -> usize {
     let here = 0u8;
@@ -112,7 +112,8 @@ pub fn frame() -> usize {
 /// The tag of what a process sends to itself. No call has it.
 const TAG_TO_SELF: c_int = 1 << 14;
 
-/// The tag of the making of communicators.
+/// The tag of what belongs to no call: the making of communicators, and
+/// [`exchange`](Communicator::exchange).
 const SETUP_TAG: c_int = 0;
 
 /// MPI_STATUS_IGNORE.
