@@ -16,6 +16,7 @@
 //! | `facts` | the operations; what is known of a call; why a call goes native |
 //! | `checks` | which calls are checked, and which are native since a check |
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
+//! | `native` | the same for calls of the MPI library |
 //! | `known` | what was learned on communicators; the profile, which holds that |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `prospect` | when it is worth measuring a network |
@@ -38,6 +39,7 @@ mod environment;
 mod facts;
 mod known;
 mod learned;
+mod native;
 mod prospect;
 mod roll;
 mod rules;
@@ -66,9 +68,12 @@ pub use variables::{Description, FIRST, First, describe};
 
 use strum::VariantArray;
 
-/// The largest part of native's predicted time that circulant's may be: a gain of less is none that
-/// the cost model could tell.
+/// The largest part of native's predicted time that circulant's may be in the mean over the common
+/// networks: a gain of less is none that the cost model could tell.
 const LEAST_GAIN: f64 = 0.95;
+
+/// The largest part of native's predicted time that circulant's may be on one of these networks.
+const LARGEST_LOSS: f64 = 1.1;
 
 /// Decides who runs a call of MPI's, and how.
 ///
@@ -87,35 +92,35 @@ const LEAST_GAIN: f64 = 0.95;
 /// # Errors
 /// The reason to go native.
 pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
-    choose_beside(facts, settings, cost::native(facts))
+    choose_beside(facts, settings, facts)
 }
 
 /// Whether [`choose`] may take a call that is not forced, and whose nodes are not known yet.
 ///
 /// Two numbers of nodes stand for all others: as many as processes, and the fewest on which leaders
-/// gain, `cost::FEW_NODES` + 1. On the latter the MPI library is charged the most that it is on any
-/// number of nodes.
+/// gain, `native::FEW_NODES` + 1. On the latter the MPI library is charged the most that it is on
+/// any number of nodes.
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
 pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Reason> {
     let on = |nodes| Facts { nodes, ..*facts };
     let most = on(facts.processes);
-    let fewest = on(facts.processes.min(cost::FEW_NODES + 1));
+    let fewest = on(facts.processes.min(native::FEW_NODES + 1));
     choose(&most, settings)
-        .or_else(|_| choose_beside(&fewest, settings, cost::native(&most)))
+        .or_else(|_| choose_beside(&fewest, settings, &most))
         .map(drop)
 }
 
-/// [`choose`], where the MPI library is charged `native`.
-fn choose_beside(facts: &Facts, settings: &Settings, native: Cost) -> Result<Algorithm, Reason> {
+/// [`choose`], where the MPI library is charged for a call of other facts.
+fn choose_beside(facts: &Facts, settings: &Settings, charged: &Facts) -> Result<Algorithm, Reason> {
     for rule in rules(facts, settings) {
-        let choice = choose_by(Some(rule), facts, settings, native);
+        let choice = choose_by(Some(rule), facts, settings, charged);
         if choice.is_ok() || rule.is_sure(facts) {
             return choice;
         }
     }
-    choose_by(None, facts, settings, native)
+    choose_by(None, facts, settings, charged)
 }
 
 /// The same, by the rule that holds, if there is one.
@@ -123,7 +128,7 @@ fn choose_by(
     rule: Option<&CallRule>,
     facts: &Facts,
     settings: &Settings,
-    native: Cost,
+    charged: &Facts,
 ) -> Result<Algorithm, Reason> {
     let must_be_ours = must_be_ours(facts, settings, rule)?;
     let changed = rule.and_then(|rule| settings.changed_by(rule));
@@ -134,20 +139,35 @@ fn choose_by(
         return Ok(fastest.algorithm);
     }
     let is_named = |candidate: &Candidate| is_of(candidate.algorithm, named);
-    let candidates = candidates(facts, settings, Sizing::Shipped).filter(is_named);
-    let fastest = fastest(candidates, Network::SHIPPED).ok_or(Reason::NotCommutative)?;
-    let (ours, native) = (
-        fastest.cost.on(Network::SHIPPED),
-        native.on(Network::SHIPPED),
-    );
-    if fastest.algorithm == Algorithm::Gray {
-        Ok(fastest.algorithm)
+    let candidates = candidates(facts, settings, Sizing::Unmeasured).filter(is_named);
+    let parts = candidates.map(|candidate| (candidate, part_of_native(candidate.cost, charged)));
+    let (best, part) = parts
+        .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
+        .ok_or(Reason::NotCommutative)?;
+    if best.algorithm == Algorithm::Gray {
+        Ok(best.algorithm)
     } else if facts.nodes <= 1 {
         Err(Reason::OneNode)
-    } else if ours < LEAST_GAIN * native {
-        Ok(fastest.algorithm)
+    } else if part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS {
+        Ok(best.algorithm)
     } else {
         Err(Reason::CostModel)
+    }
+}
+
+/// What part of the MPI library's predicted time a call takes on the common networks.
+struct PartOfNative {
+    /// Over the networks, and the largest.
+    mean: f64,
+    most: f64,
+}
+
+fn part_of_native(cost: Cost, charged: &Facts) -> PartOfNative {
+    let parts = Network::COMMON.map(|network| cost.on(network) / native::seconds(charged, network));
+    let [a, b, c] = parts;
+    PartOfNative {
+        mean: (a + b + c) / 3.0,
+        most: a.max(b).max(c),
     }
 }
 
@@ -310,7 +330,7 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
         Some(algorithm) => cost::circulant(facts, algorithm).on(network),
         None => f64::INFINITY,
     });
-    let native = cost::native(facts).on(network.shared_by(facts.processes_per_node()));
+    let native = native::seconds(facts, network.shared_by(facts.processes_per_node()));
     let mut all = [native; PLACES];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all
@@ -394,8 +414,8 @@ fn candidates(
 enum Sizing {
     /// What the settings say, or the shipped factors.
     Given,
-    /// The same, or [larger blocks](cost::larger_blocks).
-    Shipped,
+    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks).
+    Unmeasured,
     /// What is best on this network, half as many and twice as many.
     Measured(Network),
 }
@@ -514,9 +534,7 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
     let given = blocks(facts, settings);
     let others = match sizing {
         Sizing::Given => None,
-        Sizing::Shipped => {
-            cost::larger_blocks(facts, settings).map(|larger| [given, larger.min(given), given])
-        }
+        Sizing::Unmeasured => cost::unmeasured_blocks(facts, settings).map(|n| [n; 3]),
         Sizing::Measured(network) => cost::measured_blocks(facts, settings, network),
     };
     others.unwrap_or([given; 3])
@@ -609,7 +627,7 @@ mod tests {
         assert!(choose(&call(64 * MIB, 16, 16), &auto).is_ok());
         assert_eq!(choose(&call(64 * MIB, 16, 1), &auto), Err(Reason::OneNode));
         assert_eq!(choose(&call(100, 16, 16), &auto), Err(Reason::Small));
-        assert_eq!(choose(&call(65536, 16, 16), &auto), Err(Reason::CostModel));
+        assert_eq!(choose(&call(16384, 16, 16), &auto), Err(Reason::CostModel));
         // A flat circulant graph would cross each node's port 32 times over.
         let on_nodes = choose(&call(64 * MIB, 1152, 36), &auto);
         assert!(
@@ -622,7 +640,7 @@ mod tests {
     /// them.
     #[test]
     fn leaders_are_for_several_nodes_with_several_processes() {
-        let of = |facts: &Facts| by_leaders(facts, &Settings::default(), Sizing::Shipped);
+        let of = |facts: &Facts| by_leaders(facts, &Settings::default(), Sizing::Unmeasured);
         let has = |facts: &Facts| of(facts).iter().any(Option::is_some);
         for operation in Operation::VARIANTS {
             let facts = |nodes| Facts {
@@ -680,7 +698,8 @@ mod tests {
         };
         assert_eq!(at(4_000_000, &auto), Ok(67));
         assert_eq!(at(4_000_000, &force), Ok(223));
-        assert_eq!(at(1_000_000, &auto), Ok(34));
+        assert_eq!(at(1_000_000, &auto), Ok(19));
+        assert_eq!(at(65_536, &auto), Ok(5));
         for (f, block_size) in [(20.0, None), (18.0, Some(200_000))] {
             let of = |force| Settings {
                 f,
@@ -778,7 +797,7 @@ mod tests {
         let cut = Cut::Blocks(4);
         let leaders = Algorithm::Leaders { cut };
         assert_eq!(at(65536, 16, 8), Ok(leaders));
-        assert_eq!(at(65536, 16, 16), Err(Reason::CostModel));
+        assert_eq!(at(32768, 16, 16), Err(Reason::CostModel));
         assert_eq!(at(65536, 17, 9), Err(Reason::Chosen));
         let is_open = |bytes, nodes| Kind::of(&call(bytes, 16, nodes), &rules).is_some();
         assert!(is_open(65536, 16) && !is_open(65536, 8) && !is_open(4096, 16));
@@ -992,10 +1011,10 @@ mod tests {
         // Leaders gain where a flat graph does not.
         let reduce = Facts {
             operation: Operation::Reduce,
-            ..call(MIB, 32, 8)
+            ..call(128 << 10, 64, 16)
         };
         let flat = Facts {
-            nodes: 32,
+            nodes: 64,
             ..reduce
         };
         assert!(choose(&reduce, &settings).is_ok() && choose(&flat, &settings).is_err());
@@ -1007,7 +1026,7 @@ mod tests {
     fn auto_leaves_few_nodes_alone() {
         let auto = Settings::default();
         for operation in Operation::VARIANTS.iter().copied() {
-            for nodes in 1..=cost::FEW_NODES {
+            for nodes in 1..=native::FEW_NODES {
                 for processes in [2, 3, 4, 6, 16, 32, 48, 128] {
                     for bytes in [4096, 65_536, MIB, 64 * MIB] {
                         let facts = Facts {

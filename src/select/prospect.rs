@@ -19,7 +19,7 @@
 //! connections, so a survey waits for a second one, unless a measurement is worth it in any case.
 
 use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
-use super::{Cost, Facts, Network, Operation, cost, facts::phases};
+use super::{Cost, Facts, Network, Operation, facts::phases, native};
 
 /// Bytes of a small message by which a network is measured, and how often it is sent after a first
 /// time that opens connections.
@@ -60,7 +60,7 @@ pub struct Prospect {
 impl Prospect {
     /// Counts a call, before it is made.
     pub fn count(&mut self, facts: &Facts) {
-        let native = cost::native(facts);
+        let native = native::cost(facts);
         self.spent = self.spent.and(native);
         self.least = self.least.and(least(facts));
     }
@@ -90,7 +90,7 @@ impl Prospect {
 
     /// So many calls of these facts were made without asking.
     pub fn skip(&mut self, facts: &Facts, calls: u64) {
-        self.spent = self.spent.and(cost::native(facts).times(calls));
+        self.spent = self.spent.and(native::cost(facts).times(calls));
         self.least = self.least.and(least(facts).times(calls));
         self.calls += calls;
     }
@@ -138,7 +138,7 @@ impl Prospect {
         };
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
-            _ => cost::native(facts),
+            _ => native::cost(facts),
         };
         let network = match self.experience {
             Some((facts, seconds)) => shipped.corrected_by((cost_of(&facts), seconds)),
@@ -202,7 +202,7 @@ fn advance(facts: &Facts, nodes: usize) -> f64 {
 
 /// The least that a call by the MPI library may cost.
 fn least(facts: &Facts) -> Cost {
-    cost::native(&Facts { nodes: 1, ..*facts })
+    native::cost(&Facts { nodes: 1, ..*facts })
 }
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
             for bytes in [4096, 65_536, 1 << 20, 1 << 24] {
                 let facts = bcast(bytes);
                 let network = Network::decode([(alpha * 1e12) as u64, (beta * 1e15) as u64]);
-                let seconds = cost::native(&facts).on(network);
+                let seconds = native::cost(&facts).on(network);
                 let (call, surveys) = measured_at(facts, 16, seconds);
                 let taken =
                     network.seconds(17.0, 131_112.0) + private_communicator(16, 16, network);
