@@ -14,8 +14,8 @@ use crate::plan::block_range;
 use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
-use crate::stage::{Span, Stages, consecutive, leads, lengths_of_nodes};
-use crate::team::Machine;
+use crate::stage::{Cutting, Span, Stages, consecutive, leads, lengths_of_nodes};
+use crate::team::{Machine, Team};
 use crate::transport::{Aside, Elements};
 
 /// The elements of all processes, combined.
@@ -110,10 +110,22 @@ impl Combination {
                 let on = (team, machine);
                 stages.reduction_by_leaders(on, root, blocks, range, self.in_place);
             }
-            None => stages.reduction(team, root, blocks, range, self.in_place),
+            None => {
+                let blocks = (blocks, self.cutting(blocks, team));
+                stages.reduction(team, root, blocks, range, self.in_place);
+            }
         }
         let scratch = scratch_units(&stages, service.pacing);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
+    }
+
+    /// Where the order of operands makes a difference, the number of blocks is to make none.
+    fn cutting(&self, blocks: usize, team: &Team) -> Cutting {
+        if self.operator.is_exact_on(self.input.datatype()) {
+            Cutting::Even
+        } else {
+            Cutting::in_strips(blocks, team.skips().q())
+        }
     }
 
     /// In place, the result belongs on top of input that is still to be sent, and programs rely on
@@ -154,7 +166,11 @@ impl Combination {
             Algorithm::Ordered { .. } => {
                 stages.ordered_reduce_scatter(team, parts, segment, false);
             }
-            _ => stages.pipelined_reduce_scatter(team, parts, algorithm.blocks(), false),
+            _ => {
+                let blocks = algorithm.blocks();
+                let blocks = (blocks, self.cutting(blocks, team));
+                stages.pipelined_reduce_scatter(team, parts, blocks, false);
+            }
         }
         let aside = if self.in_place {
             Aside::Result(self.result.count())

@@ -13,7 +13,8 @@
 //! then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
-//! say who runs them; else the cost model chooses.
+//! say who runs them; else the cost model chooses. How many blocks they have makes no difference to
+//! the result, so that may be what suits the network.
 
 use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};
@@ -66,19 +67,41 @@ impl State {
             learning.count_past(&past);
         }
         let Some((learning, kind)) = covered else {
-            return self.choose_for_good(facts);
+            return self.choose_untried(facts);
         };
         let choice = match self.choose_by_learning(learning, kind, facts)? {
             Some(choice) => choice,
-            None if learning.is_over() => return self.choose_for_good(facts),
+            None if learning.is_over() || learning.ground().is_some() => {
+                return self.choose_for_good(facts);
+            }
             None => self.choose_by_model(facts)?,
         };
         if learning.ground().is_none() {
-            let idle = learning.idle_calls(&facts, self.known_nodes());
-            self.latest.settle(facts, choice, Account::Before, idle);
-            learning.start();
+            self.settle_before(learning, facts, choice);
         }
         Ok(choice)
+    }
+
+    /// The choice for a call of a kind that is not tried. It is the cost model's. If the call may
+    /// have any number of blocks, that suits the network once it is measured.
+    fn choose_untried(&self, facts: Facts) -> Result<Choice, Stop> {
+        let choice = self.choose_by_model(facts)?;
+        let has_free_blocks = select::has_free_blocks(&choice, &facts, self.settings());
+        if let Some(learning) = self.learning.as_ref().filter(|_| has_free_blocks) {
+            if self.ground(learning, &facts)?.is_none() && !learning.is_over() {
+                self.settle_before(learning, facts, choice);
+                return Ok(choice);
+            }
+        }
+        self.choose_for_good(facts)
+    }
+
+    /// Before anything is measured: this choice holds for as many calls as may pass before the next
+    /// survey.
+    fn settle_before(&self, learning: &Learning, facts: Facts, choice: Choice) {
+        let idle = learning.idle_calls(&facts, self.known_nodes());
+        self.latest.settle(facts, choice, Account::Before, idle);
+        learning.start();
     }
 
     /// Why a call is native, if that is settled for calls of these facts.
@@ -124,14 +147,32 @@ impl State {
         }
     }
 
-    /// The choice for a call of which nothing is learned, and for all like it.
+    /// The choice for a call of which nothing is learned any more, and for all like it.
     fn choose_for_good(&self, facts: Facts) -> Result<Choice, Stop> {
-        let choice = self.choose_by_model(facts)?;
+        let choice = self.choose_on_ground(facts)?;
         // Between groups a call chooses twice, of different facts.
         if !self.is_inter() {
             self.latest.settle(facts, choice, Account::Others, u64::MAX);
         }
         Ok(choice)
+    }
+
+    /// The cost model's choice, on the network that was measured as far as that is allowed.
+    fn choose_on_ground(&self, facts: Facts) -> Result<Choice, Stop> {
+        let choice = self.choose_by_model(facts)?;
+        let ground = self.learning.as_ref().and_then(Learning::ground);
+        match ground {
+            Some(Ground { known, .. })
+                if select::has_free_blocks(&choice, &facts, self.settings()) =>
+            {
+                let nodes = known.nodes;
+                Ok(Ok(select::with_free_blocks(
+                    &Facts { nodes, ..facts },
+                    known.network,
+                )))
+            }
+            _ => Ok(choice),
+        }
     }
 
     fn choose_by_model(&self, facts: Facts) -> Result<Choice, Stop> {

@@ -114,7 +114,7 @@ impl Sizes {
         let blocks = stage.plan.shape().blocks.max(1);
         let (mut all, mut largest) = (0usize, 0);
         for length in stage.view.lengths() {
-            let block = length.div_ceil(blocks);
+            let block = stage.view.cutting.longest(blocks, length);
             all = all.saturating_add(block);
             largest = largest.max(block);
         }

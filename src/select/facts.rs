@@ -12,6 +12,9 @@ pub struct Facts {
     pub bytes: u64,
     /// The largest part of it that belongs to one rank.
     pub largest: u64,
+    /// The most bytes that a process sends or receives if each part is one block, where they differ
+    /// much and were [counted](super::most_moved). Else `largest` says how many there may be.
+    pub moved: Option<u64>,
     /// The most blocks that this can be cut into: one a byte, or one an element where they are
     /// combined.
     pub units: u64,
@@ -65,6 +68,7 @@ impl Facts {
             operation,
             bytes: 0,
             largest: 0,
+            moved: None,
             units: u64::MAX,
             order: Order::Commutative,
             processes,
@@ -78,6 +82,12 @@ impl Facts {
     /// Whether there are others to exchange something with.
     pub fn moves_something(&self) -> bool {
         self.processes > 1 && self.bytes > 0
+    }
+
+    /// Whether the bits of the result depend on the order in which elements are combined, and that
+    /// may be any.
+    pub(super) fn has_rounded_result(&self) -> bool {
+        self.operation.combines() && self.order == Order::Commutative
     }
 
     /// q = ceil(log2 p): the rounds that one block needs to reach every process.

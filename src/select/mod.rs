@@ -51,7 +51,7 @@ mod variables;
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::{Algorithm, Cut};
 pub use checks::Checks;
-pub use cost::{Cost, Network, blocks};
+pub use cost::{Cost, Network, blocks, most_moved};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
@@ -140,7 +140,10 @@ fn choose_by(
     }
     let is_named = |candidate: &Candidate| is_of(candidate.algorithm, named);
     let candidates = candidates(facts, settings, Sizing::Unmeasured).filter(is_named);
-    let parts = candidates.map(|candidate| (candidate, part_of_native(candidate.cost, charged)));
+    let parts = candidates.map(|candidate| {
+        let part = part_of_native(candidate, (facts, charged), settings);
+        (candidate, part)
+    });
     let (best, part) = parts
         .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
         .ok_or(Reason::NotCommutative)?;
@@ -162,9 +165,21 @@ struct PartOfNative {
     most: f64,
 }
 
-fn part_of_native(cost: Cost, charged: &Facts) -> PartOfNative {
-    let parts = Network::COMMON.map(|network| cost.on(network) / native::seconds(charged, network));
-    let [a, b, c] = parts;
+/// For a call of `facts`, where the MPI library is charged for one of other facts. Blocks whose
+/// number is free suit each network.
+fn part_of_native(
+    candidate: Candidate,
+    (facts, charged): (&Facts, &Facts),
+    settings: &Settings,
+) -> PartOfNative {
+    let is_free = has_free_blocks(&Ok(candidate.algorithm), facts, settings);
+    let [a, b, c] = Network::COMMON.map(|network| {
+        let cost = match is_free {
+            true => cost::circulant(facts, with_free_blocks(facts, network)),
+            false => candidate.cost,
+        };
+        cost.on(network) / native::seconds(charged, network)
+    });
     PartOfNative {
         mean: (a + b + c) / 3.0,
         most: a.max(b).max(c),
@@ -350,6 +365,25 @@ pub fn candidate(
     own.or_else(|| slots.into_iter().flatten().next())
 }
 
+/// Whether a call for which this was chosen may have another number of blocks, which changes no bit
+/// of its result: so that number may depend on what was measured, where the algorithm may not.
+pub fn has_free_blocks(
+    choice: &Result<Algorithm, Reason>,
+    facts: &Facts,
+    settings: &Settings,
+) -> bool {
+    let is_pipelined =
+        |algorithm| matches!(algorithm, Algorithm::Circulant { blocks } if blocks > 1);
+    choice.is_ok_and(is_pipelined) && cost::has_free_blocks(facts, settings)
+}
+
+/// The algorithm of such a call with the number of blocks that suits a network.
+pub fn with_free_blocks(facts: &Facts, network: Network) -> Algorithm {
+    let network = network.shared_by(facts.processes_per_node());
+    let blocks = cost::free_blocks(facts, network);
+    Algorithm::Circulant { blocks }
+}
+
 /// A call of `operation` with fewer bytes is native for being small, whatever else is known of it.
 /// 0, if a small call may be ours, or may be native for another reason.
 pub fn native_below(operation: Operation, settings: &Settings) -> u64 {
@@ -519,7 +553,12 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     let is_short = is_whole || facts.largest <= MESSAGE_MAX;
     let may_be = has_nodes && !keeps_order && is_short && !is_gray(facts, settings);
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
-    flat(facts, settings, sizing).map(|algorithm| {
+    // Leaders have no strips: any number of blocks will do.
+    let evenly = Facts {
+        order: Order::Any,
+        ..*facts
+    };
+    flat(&evenly, settings, sizing).map(|algorithm| {
         let cut = match algorithm.filter(|_| may_be)? {
             Algorithm::Circulant { blocks } => Cut::Blocks(blocks),
             Algorithm::Doubling { .. } | Algorithm::Census => Cut::Segments(segment),
@@ -953,7 +992,48 @@ mod tests {
         assert_eq!(single, 167);
         // Parts of 0, 1 and 2 units: one block would move twice as much.
         let irregular = blocks_of(Operation::ReduceScatter, 4_000_000, 500_000, 16);
-        assert_eq!(irregular, 167);
+        assert_eq!(irregular, 168, "a multiple of q");
+    }
+
+    /// How many blocks a reduction of rounded numbers has may depend on the network, who runs it
+    /// may not: what was chosen stays, and there are as many blocks in each phase.
+    #[test]
+    fn only_the_number_of_blocks_of_a_rounded_result_is_free() {
+        let auto = Settings::default();
+        for operation in Operation::VARIANTS.iter().copied() {
+            for order in [Order::Any, Order::Commutative, Order::Ranks] {
+                for (bytes, processes) in [(65_536, 16), (MIB, 17), (4 * MIB, 36), (MIB, 2)] {
+                    let facts = Facts {
+                        operation,
+                        order,
+                        ..call(bytes, processes, processes)
+                    };
+                    let choice = choose(&facts, &auto);
+                    if !has_free_blocks(&choice, &facts, &auto) {
+                        continue;
+                    }
+                    assert!(operation.combines() && order == Order::Commutative);
+                    for network in Network::COMMON.into_iter().chain([Network::SHARED]) {
+                        let blocks = with_free_blocks(&facts, network).blocks();
+                        let q = facts.phases() as usize;
+                        assert!(blocks >= q && blocks % q == 0, "{facts:?} {blocks}");
+                    }
+                }
+            }
+        }
+        let reduce = Facts {
+            operation: Operation::Reduce,
+            ..call(MIB, 16, 16)
+        };
+        let choice = choose(&reduce, &auto);
+        assert!(has_free_blocks(&choice, &reduce, &auto));
+        let set = Settings {
+            blocks: Some(17),
+            ..auto
+        };
+        let choice = choose(&reduce, &set);
+        assert_eq!(choice.map(Algorithm::blocks), Ok(20));
+        assert!(!has_free_blocks(&choice, &reduce, &set));
     }
 
     /// Where each node has a process, or one has all, there are no leaders.
@@ -1011,6 +1091,7 @@ mod tests {
         // Leaders gain where a flat graph does not.
         let reduce = Facts {
             operation: Operation::Reduce,
+            order: Order::Any,
             ..call(128 << 10, 64, 16)
         };
         let flat = Facts {

@@ -8,9 +8,11 @@
 
 mod between_groups;
 mod leaders;
+mod strips;
 
 pub use between_groups::Groups;
 pub use leaders::{leads, lengths_of_nodes};
+pub use strips::Cutting;
 
 use std::ops::Range;
 
@@ -68,6 +70,8 @@ pub struct View {
     pub messages: Vec<Span>,
     /// Whether the input is where the result goes.
     pub in_place: bool,
+    /// How the messages are cut into blocks.
+    pub cutting: Cutting,
 }
 
 impl View {
@@ -81,7 +85,7 @@ impl View {
         };
         Place {
             space,
-            offset: span.input + block.range(span.length).start,
+            offset: span.input + self.cutting.range(block, span.length).start,
         }
     }
 
@@ -90,13 +94,14 @@ impl View {
         let span = self.messages[block.message];
         Place {
             space: Space::Result,
-            offset: span.result + block.range(span.length).start,
+            offset: span.result + self.cutting.range(block, span.length).start,
         }
     }
 
     /// The units of a block.
     pub fn units(&self, block: Block) -> usize {
-        block.range(self.messages[block.message].length).len()
+        let length = self.messages[block.message].length;
+        self.cutting.range(block, length).len()
     }
 
     /// The units of each message.
@@ -156,6 +161,7 @@ impl Stages {
         self.used += 1;
         stage.team.clone_from(team);
         stage.view.in_place = in_place;
+        stage.view.cutting = Cutting::Even;
         stage.view.messages.clear();
         stage.view.messages.extend(messages);
         stage.plan = plan(&stage.view).into();
@@ -172,11 +178,10 @@ impl Stages {
         shapes.map(|shape| shape.rounds / shape.at_once).sum()
     }
 
-    /// The most blocks of any message.
+    /// The most blocks of any message, without those that are always empty.
     pub fn blocks(&self) -> usize {
-        let stages = self.as_slice().iter();
-        let blocks = stages.map(|stage| stage.plan.shape().blocks);
-        blocks.max().unwrap_or(0)
+        let of = |stage: &Stage| stage.view.cutting.with_data(stage.plan.shape().blocks);
+        self.as_slice().iter().map(of).max().unwrap_or(0)
     }
 }
 
@@ -195,18 +200,24 @@ impl Stages {
         });
     }
 
-    /// `range`, combined at `root`, in `blocks` blocks.
+    /// `range`, combined at `root`, in n blocks that are cut so.
     pub fn reduction(
         &mut self,
         team: &Team,
         root: usize,
-        blocks: usize,
+        (n, cutting): (usize, Cutting),
         range: Range<usize>,
         in_place: bool,
     ) {
         self.add(team, in_place, [Span::at(range)], |_| {
-            Reversed(broadcast(team, root, blocks))
+            Reversed(broadcast(team, root, cutting.blocks_of_plan(n)))
         });
+        self.cut(cutting);
+    }
+
+    /// Cuts the messages of the last stage into blocks.
+    fn cut(&mut self, cutting: Cutting) {
+        self.stages[self.used - 1].view.cutting = cutting;
     }
 
     /// A message of `length` units from each process to `root`. They are in the result in the order
@@ -280,17 +291,18 @@ impl Stages {
         });
     }
 
-    /// Message j combined at process j, for all j, in `blocks` blocks.
+    /// Message j combined at process j, for all j, in n blocks that are cut so.
     pub fn pipelined_reduce_scatter(
         &mut self,
         team: &Team,
         messages: impl IntoIterator<Item = Span>,
-        blocks: usize,
+        (n, cutting): (usize, Cutting),
         in_place: bool,
     ) {
         self.add(team, in_place, messages, |view| {
-            Reversed(pipelined(team, view.lengths(), blocks))
+            Reversed(pipelined(team, view.lengths(), cutting.blocks_of_plan(n)))
         });
+        self.cut(cutting);
     }
 
     /// Message j combined at process j in the order of the ranks, for all j, in steps of about

@@ -17,7 +17,7 @@ use circulant::nodes::Nodes;
 use circulant::plan::Division;
 use circulant::schedule::Rule;
 use circulant::select::Cut;
-use circulant::stage::{Span, Stages, even};
+use circulant::stage::{Cutting, Span, Stages, even};
 use circulant::team::{Graph, Machine, Ranks, Team};
 
 use crate::simulator::{
@@ -417,15 +417,16 @@ impl<'a> OnTeam<'a> {
         } = *self.stage;
         let (root, in_place, each) = (self.root, self.in_place, self.each());
         let (range, messages) = (self.range.clone(), self.parts.iter().copied());
+        let cutting = Cutting::in_strips(blocks, team.skips().q());
         match self.stage.kind {
             Kind::Broadcast => stages.broadcast(team, root, blocks, range),
             Kind::TreeBroadcast => stages.tree_broadcast(team, root, range),
-            Kind::Reduction => stages.reduction(team, root, blocks, range, in_place),
+            Kind::Reduction => stages.reduction(team, root, (blocks, cutting), range, in_place),
             Kind::Allgather => stages.allgather(team, messages, segment),
             Kind::PipelinedAllgather => stages.pipelined_allgather(team, messages, blocks),
             Kind::ReduceScatter => stages.reduce_scatter(team, messages, segment, in_place),
             Kind::PipelinedReduceScatter => {
-                stages.pipelined_reduce_scatter(team, messages, blocks, in_place);
+                stages.pipelined_reduce_scatter(team, messages, (blocks, cutting), in_place);
             }
             Kind::OrderedReduceScatter => {
                 stages.ordered_reduce_scatter(team, messages, segment, in_place);

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use circulant::engine::Pacing;
 use circulant::schedule::Rule;
-use circulant::stage::{Stages, consecutive};
+use circulant::stage::{Cutting, Stages, consecutive};
 use circulant::team::{Graph, Ranks, Team};
 
 /// Which collective is simulated.
@@ -241,10 +241,12 @@ impl Problem {
         let mut stages = Stages::default();
         match self.collective {
             Collective::Broadcast { root } => stages.broadcast(team, root, n, all),
-            Collective::Reduction { root } => stages.reduction(team, root, n, all, in_place),
+            Collective::Reduction { root } => {
+                stages.reduction(team, root, (n, Cutting::Even), all, in_place);
+            }
             Collective::AllBroadcast => stages.pipelined_allgather(team, parts(), n),
             Collective::AllReduction => {
-                stages.pipelined_reduce_scatter(team, parts(), n, in_place);
+                stages.pipelined_reduce_scatter(team, parts(), (n, Cutting::Even), in_place);
             }
             Collective::Allgather(_) => stages.allgather(team, parts(), segment),
             Collective::ReduceScatter(_) => {
