@@ -103,6 +103,46 @@ static void allreduces(MPI_Comm comm, int rank, int size, int call) {
     free(inexact);
 }
 
+/* Whether a sum of these numbers of all ranks is right but for its last bits. */
+static bool is_about(double sum, const uint64_t *origins, int size, int index) {
+    double about = 0;
+    for (int other = 0; other < size; other++) {
+        about += 1.0 / (double)(1 + number(origins[other], index) % 1000000);
+    }
+    return sum >= about * 0.999999 && sum <= about * 1.000001;
+}
+
+/* Of floating-point numbers, to one root and to all processes but every third. */
+static void reductions(MPI_Comm comm, int rank, int size, int call) {
+    const int count = bytes / 8, root = call % size;
+    double *input = calloc((size_t)count, 8), *result = calloc((size_t)count, 8);
+    uint64_t origins[64];
+    int counts[64], before = 0, all = 0, wrong = 0;
+    for (int other = 0; other < size; other++) {
+        origins[other] = origin(other, call);
+        counts[other] = count / size / 2 * (other % 3);
+        before += other < rank ? counts[other] : 0;
+        all += counts[other];
+    }
+    for (int i = 0; i < count; i++) {
+        input[i] = 1.0 / (double)(1 + number(origins[rank], i) % 1000000);
+    }
+    check_success(MPI_Reduce(input, result, count, MPI_DOUBLE, MPI_SUM, root, comm), "MPI_Reduce");
+    for (int i = 0; rank == root && i < count; i++) {
+        wrong += !is_about(result[i], origins, size, i);
+    }
+    check(wrong == 0, "reduce %d: %d elements are wrong", call, wrong);
+    check_digest(result, rank == root ? 8 * (size_t)count : 0);
+    check_success(MPI_Reduce_scatter(input, result, counts, MPI_DOUBLE, MPI_SUM, comm), "MPI_Reduce_scatter");
+    for (int i = 0; i < counts[rank]; i++) {
+        wrong += !is_about(result[i], origins, size, before + i);
+    }
+    check(wrong == 0, "reduce_scatter %d of %d: %d elements are wrong", call, all, wrong);
+    check_digest(result, 8 * (size_t)counts[rank]);
+    free(input);
+    free(result);
+}
+
 static void calls_on(MPI_Comm comm) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);
@@ -114,6 +154,7 @@ static void calls_on(MPI_Comm comm) {
         arrive(rank, call + calls);
         one_allgatherv(comm, rank, size, call);
         allreduces(comm, rank, size, call);
+        reductions(comm, rank, size, call);
     }
     free(data);
 }

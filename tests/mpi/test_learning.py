@@ -95,6 +95,20 @@ def test_results_are_reproducible(learning, select):
         assert first.outcomes("allreduce")["observed"] > 0
 
 
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("processes", [5, *repeated(3, 4, 9)])
+def test_the_number_of_blocks_changes_no_bit(learning, processes):
+    """Of sums of floating-point numbers to one root, and to parts that differ."""
+    digests = set()
+    for blocks in (4, 15, 64):
+        settings = {"FORCE": 1, "REDUCE_BLOCKS": blocks, "REDUCE_SCATTER_BLOCKS": blocks}
+        run = learning(settings, calls=2, processes=processes)
+        for operation in ("reduce", "reduce_scatter"):
+            assert run.outcomes(operation).keys() == {"circulant"}, run.describe()
+        digests.add(digest(run))
+    assert len(digests) == 1
+
+
 PROFILE = """version = 1
 mpi = {mpi:?}
 [[network]]
@@ -121,6 +135,20 @@ def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, proces
     outcomes = learning({"PROFILE": profile}, calls=8).outcomes("bcast")
     # Three communicators of all processes.
     assert outcomes[who] >= 3 * 8, outcomes
+
+
+@pytest.mark.parametrize("beta, blocks", [("0.001", "10"), ("0.1", "114")])
+def test_blocks_of_reductions_suit_the_network(learning, tmp_path, beta, blocks):
+    """Those of floating-point numbers, too, by default, although who runs them depends on nothing measured."""
+    version = learning({}, calls=1, processes=1).report["mpi"]
+    profile = tmp_path / "profile.toml"
+    text = PROFILE.replace("{mpi:?}", json.dumps(version)).format(processes=4, run="native")
+    profile.write_text(text.replace("beta = 0.001", f"beta = {beta}"))
+    run = learning({"PROFILE": profile, "TRACE": 1}, calls=4)
+    found = re.findall(r"reduce #[0-9]+ [0-9]+ B p=4 .* -> circulant n=([0-9]+)", run.stderr)
+    assert set(found) == {blocks}, run.describe()
+    model = learning({"SELECT": "model"}, calls=4)
+    assert digest(model) == digest(run)
 
 
 def test_a_profile_is_saved_and_read(learning, tmp_path):
