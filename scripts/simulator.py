@@ -113,6 +113,8 @@ class Run:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CIRCULANT_")}
         # Without copies the ranks share the count of private communicators as well.
         settings = {"FORCE": 1, "COMMUNICATORS": 1_000_000} | SETTINGS[self.settings]
+        if not self.verifies:
+            settings["ALLTOALL"] = "combining"  # the all-to-all in few rounds
         return inherited | {f"CIRCULANT_{name}": str(value) for name, value in settings.items()}
 
 

@@ -174,8 +174,8 @@ impl AllgatherBetween {
         let lease = service.pool.lease(&service.private, need)?;
         let staging = input.map_or(0, |input| input.size()) + result;
         let mut memory = service.bytes(lease.memory, scratch, staging);
-        match (&staged_input, send.and_then(|send| send.bytes())) {
-            (Some(send), _) => memory.stage_input(send)?,
+        match (staged_input, send.and_then(|send| send.bytes())) {
+            (Some(send), _) => memory.stage_input(staging - result, [send])?,
             (None, Some(input)) => memory.set_input(input),
             (None, None) => {}
         }

@@ -191,7 +191,7 @@ impl Problem {
         match self {
             Problem::Broadcast(problem) => problem.run(algorithm, service),
             Problem::Allgather(problem) => problem.run(algorithm, service),
-            Problem::AllToAll(problem) => problem.run(service),
+            Problem::AllToAll(problem) => problem.run(algorithm, service),
             Problem::GatherScatter(problem) => problem.run(service),
             Problem::Combination(problem) => problem.run(algorithm, service),
             Problem::BroadcastBetween(problem) => problem.run(state, service, work),

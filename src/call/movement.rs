@@ -10,11 +10,11 @@ use super::check::Touched;
 use super::{Done, Running, complete, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Allocation, Array, Arrays};
+use crate::mpi::{Allocation, Array, Arrays, Region};
 use crate::plan::block_range;
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
-use crate::stage::{Stages, consecutive};
+use crate::stage::{Span, Stages, consecutive};
 use crate::team::Team;
 use crate::transport::{Bytes, Packing};
 
@@ -234,8 +234,7 @@ pub struct AllToAll {
 impl AllToAll {
     pub(super) fn touched(&self) -> Touched {
         let results: Vec<_> = self.receive.all().collect();
-        let in_place = self.send.of(0).first() == self.receive.of(0).first();
-        let kept = if in_place {
+        let kept = if self.is_in_place() {
             results.clone()
         } else {
             Vec::new()
@@ -243,7 +242,69 @@ impl AllToAll {
         Touched::moved(results, kept)
     }
 
-    pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
+    pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        match algorithm {
+            Algorithm::Pairwise { segment } => self.send_straight(segment, service),
+            _ => self.combine_messages(service),
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.send.of(0).first() == self.receive.of(0).first()
+    }
+
+    /// Each message leaves from the program's buffer and arrives there, if its bytes are packed
+    /// there and both buffers differ; otherwise from and to a staging buffer.
+    fn send_straight(self, segment: usize, service: &mut Service) -> Result<Done, Stop> {
+        let (from, to) = (
+            service.packing(self.send.of(0)),
+            service.packing(self.receive.of(0)),
+        );
+        let (place, p) = (service.team.place(), service.team.size());
+        let length = self.receive.of(0).size();
+        let mut stages = service.spare.stages();
+        // Message e is for process place + e, and comes from process place - e.
+        let span = |e| Span {
+            input: (place + e) % p * length,
+            result: (place + p - e) % p * length,
+            length,
+        };
+        stages.pairwise(&service.team, (0..p).map(span), segment);
+        let sent = || self.send.all().map(|elements| from.of(elements));
+        let in_one_piece = |all: Option<Region>, next: Packing| all?.joined(next.bytes()?);
+        let input = (!self.is_in_place())
+            .then(|| sent().skip(1).fold(from.bytes(), in_one_piece))
+            .flatten();
+        let staged = [input.is_none(), to.bytes().is_none()].map(usize::from);
+        let staging = staged.iter().sum::<usize>() * length * p;
+        let scratch = scratch_units(&stages, service.pacing);
+        let need = Need::sometimes(scratch, 2 * length * p, staging > 0);
+        let lease = service.pool.lease(&service.private, need)?;
+        let mut memory = service.bytes(lease.memory, scratch, staging);
+        match input {
+            Some(input) => memory.set_input(input),
+            None => memory.stage_input(length * p, sent())?,
+        }
+        for (rank, elements) in self.receive.all().enumerate() {
+            let (range, to) = (rank * length..(rank + 1) * length, to.of(elements));
+            match to.bytes() {
+                Some(home) => memory.add_home(home),
+                None => memory.add_staged(length),
+            }
+            if to.bytes().is_some() {
+                continue;
+            }
+            // What this process has for itself does not arrive.
+            if rank == place {
+                memory.unpack_at_end(range, to);
+            } else {
+                memory.unpack_to(range, to);
+            }
+        }
+        run(service, stages, lease.slot, memory)
+    }
+
+    fn combine_messages(self, service: &mut Service) -> Result<Done, Stop> {
         let (from, to) = (
             service.packing(self.send.of(0)),
             service.packing(self.receive.of(0)),

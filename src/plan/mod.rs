@@ -16,7 +16,8 @@
 //! | [`Doubling`] | MPI_Allgather(v), MPI_Allreduce | 2, Algorithm 2 |
 //! | [`Reversed`]`<Doubling>` | MPI_Reduce_scatter(_block), MPI_Allreduce | 2, Algorithm 1 |
 //! | [`Ordered`] | the same, operator does not commute | 2, Corollary 2, skips p - 1, ..., 1 |
-//! | [`AllToAll`] | MPI_Alltoall | 2, section 4 |
+//! | [`AllToAll`] | MPI_Alltoall of small blocks | 2, section 4 |
+//! | [`Pairwise`] | MPI_Alltoall of large blocks | 2, section 4, all skips |
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | 2, section 4 |
 //! | [`Census`] | MPI_Allreduce of few integers | 3, Algorithm 2 |
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
@@ -48,6 +49,7 @@ mod exchange;
 mod gather;
 mod leaders;
 mod ordered;
+mod pairwise;
 mod pipelined_allgather;
 mod reversed;
 mod successive;
@@ -62,6 +64,7 @@ pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
 pub use leaders::{Heads, Leaders, Messages};
 pub use ordered::Ordered;
+pub use pairwise::Pairwise;
 pub use pipelined_allgather::PipelinedAllgather;
 pub use reversed::Reversed;
 pub use successive::{Succession, Tree};
@@ -364,6 +367,7 @@ plans! {
     Ordered(Ordered),
     Census(Census),
     AllToAll(AllToAll),
+    Pairwise(Pairwise),
     Gather(Gather),
     Scatter(Scatter),
     Direct(Direct),

@@ -25,7 +25,7 @@ pub enum Algorithm {
     },
     /// The allreduce of the whole operand in each round.
     Census,
-    /// The all-to-all that combines messages.
+    /// The all-to-all that combines messages: for small ones.
     Combining,
     /// The gather and the scatter along a tree.
     Tree,
@@ -61,6 +61,11 @@ pub enum Algorithm {
         /// Bytes of the largest message.
         segment: usize,
     },
+    /// The all-to-all without others in between, in steps: for large messages.
+    Pairwise {
+        /// Bytes of a step.
+        segment: usize,
+    },
 }
 
 /// How messages are cut.
@@ -90,6 +95,7 @@ impl Algorithm {
             Algorithm::Measured => 11,
             Algorithm::Dissemination { .. } => 12,
             Algorithm::Growing { .. } => 13,
+            Algorithm::Pairwise { .. } => 14,
         }
     }
 
@@ -108,7 +114,8 @@ impl Algorithm {
                 cut: Cut::Segments(segment),
             }
             | Algorithm::Dissemination { segment }
-            | Algorithm::Growing { segment } => segment,
+            | Algorithm::Growing { segment }
+            | Algorithm::Pairwise { segment } => segment,
             _ => usize::MAX,
         }
     }

@@ -195,11 +195,14 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
         Algorithm::Doubling { .. } if is_allreduce => (2.0 * q, 2.0 * one_block_volume(call)),
         Algorithm::Doubling { .. } => (q, one_block_volume(call)),
         Algorithm::Ordered { .. } if is_allreduce => {
-            let (rounds, bytes) = in_order(call);
+            let (rounds, bytes) = one_to_each(call);
             (rounds + q, bytes + one_block_volume(call))
         }
-        Algorithm::Ordered { .. } => in_order(call),
+        Algorithm::Ordered { .. } => one_to_each(call),
         Algorithm::Exchange { .. } => across_groups(call),
+        // Half of the messages travel in each round.
+        Algorithm::Combining => (q, q * call.bytes as f64 / 2.0),
+        Algorithm::Pairwise { .. } => one_to_each(call),
         // These save start-ups, which their native forms do as well where messages are small.
         _ => (q, q * call.bytes as f64),
     };
@@ -236,8 +239,8 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
     })
 }
 
-/// Rounds and bytes of a reduce-scatter in which every process sends a block to every other.
-fn in_order(call: &Facts) -> (f64, f64) {
+/// Rounds and bytes where every process sends a block to every other.
+fn one_to_each(call: &Facts) -> (f64, f64) {
     let (all, others) = (call.bytes as f64, call.processes.saturating_sub(1) as f64);
     (others, all * others / (others + 1.0))
 }
@@ -315,7 +318,11 @@ pub fn free_blocks(call: &Facts, network: Network) -> usize {
     let fewer = wanted.saturating_sub(call.phases().into());
     let [n, fewer] = [wanted, fewer].map(|wanted| bounded(call, wanted.max(2)));
     let seconds = |blocks| circulant(call, Algorithm::Circulant { blocks }).on(network);
-    if seconds(fewer) < seconds(n) { fewer } else { n }
+    if seconds(fewer) < seconds(n) {
+        fewer
+    } else {
+        n
+    }
 }
 
 /// Whether the number of blocks is the shipped factor's.

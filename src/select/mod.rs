@@ -429,6 +429,7 @@ fn exist(facts: &Facts) -> bool {
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
+/// - An all-to-all combines messages, or sends each straight.
 /// - Where there are several nodes with several processes, the same by leaders.
 fn candidates(
     facts: &Facts,
@@ -533,7 +534,10 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
             only(Algorithm::Census)
         }
         Operation::Allreduce => only(doubling),
-        Operation::Alltoall => only(Algorithm::Combining),
+        Operation::Alltoall => {
+            let combining = Some(Algorithm::Combining);
+            [combining, Some(Algorithm::Pairwise { segment }), None, None]
+        }
         Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
         Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
             [None; FLAT]
@@ -641,6 +645,7 @@ mod tests {
             Algorithm::Measured,
             Algorithm::Dissemination { segment },
             Algorithm::Growing { segment },
+            Algorithm::Pairwise { segment },
         ];
         assert_eq!(all.len(), Algorithm::VARIANTS.len());
         for algorithm in all {

@@ -202,7 +202,7 @@ fn algorithms(operation: Operation) -> &'static [&'static str] {
             &["doubling", "ordered", "leaders"]
         }
         Operation::Allreduce => &["doubling", "ordered", "census", "leaders"],
-        Operation::Alltoall => &["combining"],
+        Operation::Alltoall => &["combining", "pairwise"],
         Operation::Gather | Operation::Scatter => &["tree"],
         _ => &[],
     }
@@ -289,7 +289,7 @@ impl Reader<'_> {
             names.extend(["blocks", "block_size"]);
         }
         let goes_in_steps = !self.operation.is_rooted() && self.operation.is_pipelined();
-        if goes_in_steps || self.operation == Operation::Allreduce {
+        if goes_in_steps || matches!(self.operation, Operation::Allreduce | Operation::Alltoall) {
             names.push(PARAMETERS[SEGMENT].0);
         }
         names

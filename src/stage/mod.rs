@@ -17,8 +17,8 @@ pub use strips::Cutting;
 use std::ops::Range;
 
 use crate::plan::{
-    AllToAll, AnyPlan, Block, Broadcast, Census, Doubling, Gather, Ordered, PipelinedAllgather,
-    Plan, Reversed, Scatter, Segments, Succession, TreeBroadcast, block_range,
+    AllToAll, AnyPlan, Block, Broadcast, Census, Doubling, Gather, Ordered, Pairwise,
+    PipelinedAllgather, Plan, Reversed, Scatter, Segments, Succession, TreeBroadcast, block_range,
 };
 use crate::team::Team;
 use crate::transport::{Place, Space};
@@ -353,6 +353,22 @@ impl Stages {
         let messages = consecutive(std::iter::repeat_n(length, team.size()));
         self.add(team, true, messages, |_| {
             AllToAll::new(team.sequence(), team.routes(), team.place())
+        });
+    }
+}
+
+impl Stages {
+    /// Message e, of the input, from each process to the e-th after it, for all e, straight and in
+    /// steps of about `segment` units. What arrives is message e of the result.
+    pub fn pairwise(
+        &mut self,
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        segment: usize,
+    ) {
+        self.add(team, false, messages, |view| {
+            let segments = Segments::new(view.longest(), segment);
+            Pairwise::new(team.size(), team.place(), segments)
         });
     }
 }

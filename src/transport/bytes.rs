@@ -212,13 +212,24 @@ impl Bytes {
         self.input = region;
     }
 
-    /// The input space is packed from these elements, to the next bytes of the staging buffer.
+    /// The input space is the next `length` bytes of the staging buffer, packed from these
+    /// elements, one after the other.
     ///
     /// # Errors
     /// MPI's.
-    pub fn stage_input(&mut self, from: &Packing) -> Result<(), Error> {
-        self.input = self.next_staging(from.elements.size());
-        from.pack_all(self.input)
+    pub fn stage_input(
+        &mut self,
+        length: usize,
+        from: impl IntoIterator<Item = Packing>,
+    ) -> Result<(), Error> {
+        self.input = self.next_staging(length);
+        let mut end = 0;
+        for packing in from {
+            let start = end;
+            end += packing.elements.size();
+            packing.pack_all(self.input.part(start..end))?;
+        }
+        Ok(())
     }
 
     /// The next `length` bytes of the result space are the next ones of the staging buffer.

@@ -55,6 +55,15 @@ ONE_BLOCK_VARIANTS = {
     "always-census": {"CENSUS_MAX": "1G"},
 }
 VARIANTS |= ONE_BLOCK_VARIANTS
+# Those of one operation alone.
+ALLTOALL_VARIANTS = {
+    "combining": {"ALLTOALL": "combining"},
+    "combining-by-power2": {"ALLTOALL": "combining", "SKIPS": "power2"},
+    "combining-by-sqrt": {"ALLTOALL": "combining", "SKIPS": "sqrt"},
+    "pairwise": {"ALLTOALL": "pairwise"},
+    "pairwise-in-steps": {"ALLTOALL": "pairwise,segment=300", "WINDOW": 3},
+}
+VARIANTS |= ALLTOALL_VARIANTS
 ONE_BLOCK_PROCESSES = [5, 11]
 
 # Programs that are not about one operation, and where they are worth running.
@@ -100,7 +109,10 @@ def cases():
         for processes in PROCESSES:
             yield program, processes, "default"
         others = ONE_BLOCK_VARIANTS if program in ONE_BLOCK + NOT_PIPELINED else {}
-        for variant in sorted(VARIANTS.keys() - ONE_BLOCK_VARIANTS.keys() - without_effect(program)):
+        if program == "alltoall":
+            others = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
+        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
+        for variant in sorted(VARIANTS.keys() - special.keys() - without_effect(program)):
             for processes in VARIANT_PROCESSES:
                 yield program, processes, variant
         for variant in sorted(others.keys() - without_effect(program)):
@@ -192,6 +204,7 @@ def test_learning(mpi, report, select, processes):
     """All processes try the same candidates and make the same choice, or nobody would come to an end. Results
     are right all the while."""
     operations = ["bcast", "allgather", "allgatherv", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"]
+    operations.append("alltoall")
     command = [mpi.program("sequence"), *(f"{operation}:4000000x8" for operation in operations)]
     settings = {"SELECT": select, "NODE_SIZE": 1, "TRACE": 1}
     run = mpi.preloaded(processes, command, report, settings, timeout=120).expect_success()
@@ -480,11 +493,23 @@ def test_rounds_of_one_block(mpi, report, operation, skips, each):
         5,
         [mpi.program("sequence"), f"{operation}:100000x{calls}"],
         report,
-        {"FORCE": 1, "SKIPS": skips, "SEGMENT": "1G"},
+        {"FORCE": 1, "SKIPS": skips, "SEGMENT": "1G", "ALLTOALL": "combining"},
     ).expect_success()
     (row,) = run.rows()
     assert (row["calls"], row["bytes"], row["blocks"]) == (calls, calls * 100000, calls)
     assert row["rounds"] == calls * each * PHASES[operation]
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("bytes_, steps", [(100000, 1), (400000, 3)])
+def test_rounds_of_pairwise(mpi, report, bytes_, steps):
+    """Of 5 processes, each sends the four others a block, in steps of 32 KiB."""
+    command = [mpi.program("sequence"), f"alltoall:{bytes_}x3"]
+    run = mpi.preloaded(5, command, report, {"ALLTOALL": "pairwise"}).expect_success()
+    assert "failures=0" in run.stdout
+    (row,) = run.rows()
+    assert row["algorithms"].keys() == {"pairwise"}
+    assert row["rounds"] == 3 * 4 * steps
 
 
 @pytest.mark.any_mpi

@@ -526,6 +526,31 @@ fn all_to_all_moves_each_block_over_its_skips() {
     }
 }
 
+#[test]
+fn pairwise_moves_each_block_once() {
+    for p in processes(300) {
+        for (length, segment) in [(1, 1), (7, 3), (12, 100)] {
+            let problem = Problem {
+                collective: Collective::Pairwise,
+                processes: p,
+                blocks: 1,
+                lengths: vec![length; p],
+                segment: Some(segment),
+                in_place: false,
+                pacing: PACING,
+            };
+            for count in simulate(&problem).unwrap() {
+                assert_eq!(count.rounds, (p - 1) * length.div_ceil(segment));
+                assert_eq!(count.messages_sent, count.rounds);
+                assert_eq!(
+                    (count.sent, count.received),
+                    ((p - 1) * length, (p - 1) * length)
+                );
+            }
+        }
+    }
+}
+
 /// Every process sends (receives) once, and every block travels over the skips of its distance.
 #[test]
 fn gather_and_scatter_use_every_process_once() {
@@ -566,6 +591,7 @@ fn every_pacing_moves_the_same_in_few_rounds() {
                 (Collective::Allreduce(rule), inputs(p, 2)[3].clone()),
                 (Collective::Census, vec![3]),
                 (Collective::AllToAll(rule), vec![3; p]),
+                (Collective::Pairwise, vec![3; p]),
                 (Collective::Gather(p - 1, rule), vec![3; p]),
                 (Collective::Scatter(p / 2, rule), vec![3; p]),
             ] {

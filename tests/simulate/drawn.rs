@@ -17,7 +17,7 @@ use circulant::nodes::Nodes;
 use circulant::plan::Division;
 use circulant::schedule::Rule;
 use circulant::select::Cut;
-use circulant::stage::{Cutting, Span, Stages, even};
+use circulant::stage::{Cutting, Span, Stages, consecutive, even};
 use circulant::team::{Graph, Machine, Ranks, Team};
 
 use crate::simulator::{
@@ -40,6 +40,7 @@ enum Kind {
     OrderedAllreduce,
     Census,
     AllToAll,
+    Pairwise,
     Gather,
     Scatter,
     BroadcastByLeaders,
@@ -49,7 +50,7 @@ enum Kind {
     AllreduceByLeaders,
 }
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     Kind::Broadcast,
     Kind::TreeBroadcast,
     Kind::Reduction,
@@ -62,6 +63,7 @@ const KINDS: [Kind; 19] = [
     Kind::OrderedAllreduce,
     Kind::Census,
     Kind::AllToAll,
+    Kind::Pairwise,
     Kind::Gather,
     Kind::Scatter,
     Kind::BroadcastByLeaders,
@@ -94,7 +96,10 @@ impl Kind {
 
     /// Whether its messages start at the start of the result.
     fn is_at_start(self) -> bool {
-        matches!(self, Kind::AllToAll | Kind::Gather | Kind::Scatter)
+        matches!(
+            self,
+            Kind::AllToAll | Kind::Pairwise | Kind::Gather | Kind::Scatter
+        )
     }
 
     fn is_by_leaders(self) -> bool {
@@ -395,6 +400,11 @@ impl<'a> OnTeam<'a> {
                     parts.map(|part| serial.combined(ranks, &result(part), self.in_place));
                 combined.collect::<Option<_>>().map(Outcome::Scattered)
             }
+            Kind::Pairwise => {
+                let end = self.each() * ranks.len();
+                let before = ranks.iter().map(|&rank| serial.input[rank][..end].to_vec());
+                Some(Outcome::Exchanged(before.collect()))
+            }
             Kind::AllToAll | Kind::Gather | Kind::Scatter => {
                 let end = self.each() * ranks.len();
                 let before = ranks.iter().map(|&rank| serial.said(rank, 0..end));
@@ -435,6 +445,10 @@ impl<'a> OnTeam<'a> {
             Kind::OrderedAllreduce => stages.ordered_allreduce(team, range, segment, in_place),
             Kind::Census => stages.census(team, range),
             Kind::AllToAll => stages.all_to_all(team, each),
+            Kind::Pairwise => {
+                let messages = consecutive(std::iter::repeat_n(each, team.size()));
+                stages.pairwise(team, messages, segment);
+            }
             Kind::Gather => stages.gather(team, root, each),
             Kind::Scatter => stages.scatter(team, root, each),
             kind => unreachable!("{kind:?} is by leaders"),

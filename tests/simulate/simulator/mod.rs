@@ -69,6 +69,8 @@ pub enum Collective {
     Census,
     /// Message e from each process to the e-th after it.
     AllToAll(Rule),
+    /// The same, straight.
+    Pairwise,
     /// Message j from process j to the root, for all j.
     Gather(usize, Rule),
     /// Message j from the root to process j, for all j.
@@ -266,6 +268,7 @@ impl Problem {
             }
             Collective::Census => stages.census(team, all),
             Collective::AllToAll(_) => stages.all_to_all(team, each),
+            Collective::Pairwise => stages.pairwise(team, parts(), segment),
             Collective::Gather(root, _) => stages.gather(team, root, each),
             Collective::Scatter(root, _) => stages.scatter(team, root, each),
         }
@@ -300,7 +303,7 @@ impl Problem {
             Collective::AllBroadcast | Collective::Allgather(_) | Collective::Gather(..) => {
                 message == rank
             }
-            Collective::AllToAll(_) => {
+            Collective::AllToAll(_) | Collective::Pairwise => {
                 let target = (rank + message) % self.processes;
                 return Some(contribution(rank, target, unit));
             }
@@ -335,7 +338,7 @@ impl Problem {
             | Collective::Allreduce(_)
             | Collective::AllreduceInOrder
             | Collective::Census => combined(),
-            Collective::AllToAll(_) => {
+            Collective::AllToAll(_) | Collective::Pairwise => {
                 let source = (rank + self.processes - message) % self.processes;
                 Some(contribution(source, rank, unit))
             }
@@ -374,7 +377,10 @@ impl Problem {
         for (message, unit, place) in self.units(rank) {
             // Messages of a gather and a scatter that are never here share a place with another.
             if let Some(held) = self.held(rank, message, unit) {
-                memory.result[place] = held;
+                match self.collective {
+                    Collective::Pairwise => memory.input[place] = held,
+                    _ => memory.result[place] = held,
+                }
             }
             if self.combines() {
                 let own = contribution(rank, message, unit);
