@@ -14,7 +14,7 @@
 //! allreduce < 256 KiB        recursive doubling         k + 2e         (k + 2e) m
 //!                            reduce-scatter, allgather  2k + 2e        (2 (1 - 1/2^k) + 2e) m
 //!           larger           as measured                q              2.9 m
-//! reduce_scatter < 512 KiB   recursive halving          k + 2e         (1 - 1/p + e) m
+//! reduce_scatter < 96 KiB p  recursive halving          k + 2e         (1 - 1/p + e) m
 //!                            pairwise exchange          p - 1          (1 - 1/p) m
 //!           larger           as measured                q              1.15 (1 - 1/p) m
 //! allgather                  as measured                q, ring q + p  1.05 (1 - 1/p) m
@@ -32,7 +32,9 @@
 //! 2. Between [few nodes](FEW_NODES) there is little to gain, and they are charged one start-up for
 //!    each phase and what the wire needs.
 //! 3. In a reduce-scatter whose parts differ a process passes on each part in turn, so it takes the
-//!    largest part over the mean. It is charged [half of that](irregularity).
+//!    largest part over the mean, and at most what a tree does. From 96 KiB a part on it is charged
+//!    nine tenths of that: with 4 MB, five MPI libraries take 0.92 times that or more
+//!    (docs/research/performance/tables). Below, some halve the problem; there it is charged half.
 //!
 //! All three err on the side of leaving a call native.
 
@@ -47,10 +49,11 @@ pub const FEW_NODES: usize = 3;
 /// larger of the two errs on the side of leaving a call native.
 const RING_FROM: u64 = 512 << 10;
 
-/// From how many bytes on what native reduce-scatters and allreduces take was measured. Below,
-/// Open MPI 4.1 and MPICH 4.0 are as fast as their patterns where p is a power of two.
-const REDUCE_SCATTER_MEASURED_FROM: u64 = 512 << 10;
+/// From how many bytes on what native allreduces take was measured, and from how many bytes of a
+/// part on what native reduce-scatters do. Below, Open MPI 4.1 and MPICH 4.0 are as fast as their
+/// patterns where p is a power of two.
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
+const REDUCE_SCATTER_MEASURED_FROM: u64 = 96 << 10;
 
 /// The predicted seconds of `call` on `network`.
 pub fn seconds(call: &Facts, network: Network) -> f64 {
@@ -96,14 +99,14 @@ fn patterns(call: &Facts) -> [Cost; 2] {
         ],
         Operation::Allreduce => [cost(q, 2.9); 2],
         Operation::ReduceScatterBlock | Operation::ReduceScatter => {
-            let least = others * irregularity(call).min(shape.port_phases);
-            if call.bytes < REDUCE_SCATTER_MEASURED_FROM {
-                [
-                    cost(k + 2.0 * e, (others + e).max(least)),
-                    cost(shape.processes - 1.0, others.max(least)),
-                ]
+            let of_irregularity =
+                |part: f64| others * (part * irregularity(call)).min(shape.port_phases);
+            let small = of_irregularity(0.5);
+            if call.bytes / (call.processes as u64) < REDUCE_SCATTER_MEASURED_FROM {
+                let pairwise = cost(shape.processes - 1.0, others.max(small));
+                [cost(k + 2.0 * e, (others + e).max(small)), pairwise]
             } else {
-                [cost(q, (1.15 * others).max(least)); 2]
+                [cost(q, of_irregularity(0.9).max(1.15 * others)); 2]
             }
         }
         Operation::Allgather if call.bytes >= RING_FROM => {
@@ -160,16 +163,13 @@ impl Shape {
     }
 }
 
-/// The least volume of a native reduce-scatter whose parts differ: half of the largest part over
-/// the mean. It is charged at most that of a tree. MPI libraries and sizes differ, and the fastest
-/// counts. (A native allgatherv takes as long in some MPIs; but MPICH's takes no longer than one of
-/// equal parts.)
+/// The largest part of a reduce-scatter over the mean; 0 of equal parts. (A native allgatherv
+/// depends on it in some MPIs; but MPICH's takes no longer than one of equal parts.)
 fn irregularity(call: &Facts) -> f64 {
     if call.operation != Operation::ReduceScatter || call.bytes == 0 {
         return 0.0;
     }
-    let largest_over_mean = call.largest as f64 * call.processes as f64 / call.bytes as f64;
-    largest_over_mean / 2.0
+    call.largest as f64 * call.processes as f64 / call.bytes as f64
 }
 
 /// The predicted cost of the root gathering algorithm, which all MPI libraries here have, at its

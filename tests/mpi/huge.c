@@ -96,6 +96,22 @@ static void huge_allgather(bool with_counts) {
     munmap(data, bytes);
 }
 
+static void huge_alltoall(void) {
+    const size_t block = block_bytes(), bytes = block * (size_t)world_size;
+    const MPI_Count items = (MPI_Count)(block / ITEM_SIZE);
+    unsigned char *sent = reserve(bytes), *received = reserve(bytes);
+    check_case("alltoall of %zu bytes", bytes);
+    for (int rank = 0; rank < world_size; rank++) {
+        put(sent + block * (size_t)rank, block, world_rank * world_size + rank);
+    }
+    alltoall(sent, items, ITEM, received, items, ITEM, MPI_COMM_WORLD);
+    for (int rank = 0; rank < world_size; rank++) {
+        expect(received + block * (size_t)rank, block, rank * world_size + world_rank, "alltoall");
+    }
+    munmap(sent, bytes);
+    munmap(received, bytes);
+}
+
 /* The words from number `first` on of all ranks together. */
 static void expect_combined(const unsigned char *memory, size_t bytes, size_t first) {
     size_t wrong = 0;
@@ -221,6 +237,8 @@ int main(int argc, char **argv) {
         huge_element();
     } else if (strcmp(which, "reduce") == 0) {
         huge_reduce();
+    } else if (strcmp(which, "alltoall") == 0) {
+        huge_alltoall();
     } else if (strcmp(which, "allreduce") == 0) {
         huge_allreduce();
     } else {
