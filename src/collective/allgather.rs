@@ -1,6 +1,6 @@
 //! MPI_Allgatherv and MPI_Allgather, which is one of equal counts, in rank order.
 
-use super::{count, is_moved_in_place, moved, product, sizes, somewhere, somewhere_by_rank, valid};
+use super::{count, is_moved_in_place, product, sizes, somewhere, somewhere_by_rank, valid};
 use crate::call::{self, AllgatherBetween, Collective, Problem};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Array, Arrays, Passed, PassedByRank};
@@ -29,11 +29,6 @@ impl Collective for Allgather {
         Ok(Facts {
             bytes: bytes as u64,
             largest: largest as u64,
-            moved: moved(
-                self.receive.counts(),
-                valid(self.receive.unit())?,
-                (bytes, largest),
-            ),
             units: largest as u64,
             ..Facts::new(self.operation, state.size())
         })

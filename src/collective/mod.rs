@@ -36,7 +36,7 @@ use crate::mpi::{
     PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
-use crate::select::{Facts, Operation, Order, Reason, most_moved};
+use crate::select::{Facts, Operation, Order, Reason};
 
 /// Set while the program has switched circulant off.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
@@ -238,17 +238,6 @@ pub fn product(a: usize, b: usize) -> Result<usize, Stop> {
 pub fn sizes(counts: Counts, unit: usize) -> Result<(usize, usize), Stop> {
     let all = product(valid(counts.sum())?, unit)?;
     Ok((all, product(valid(counts.largest())?, unit)?))
-}
-
-/// [`most_moved`], where parts differ much.
-pub fn moved(counts: Counts, unit: usize, (bytes, largest): (usize, usize)) -> Option<u64> {
-    let is_regular = largest.saturating_mul(counts.ranks()) <= bytes.saturating_add(bytes / 2);
-    let part = |count| {
-        u64::try_from(count)
-            .unwrap_or(0)
-            .saturating_mul(unit as u64)
-    };
-    (!is_regular).then(|| most_moved(counts.all().map(part)))
 }
 
 /// Elements that are somewhere. Data at address zero without a datatype that leads elsewhere, or at

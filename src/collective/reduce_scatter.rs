@@ -1,6 +1,6 @@
 //! MPI_Reduce_scatter and MPI_Reduce_scatter_block, which is one of equal counts.
 
-use super::{combinable, is_in_place, moved, operator, sizes, somewhere, valid};
+use super::{combinable, is_in_place, operator, sizes, somewhere, valid};
 use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, Operands};
@@ -25,7 +25,6 @@ impl Collective for ReduceScatter {
         Ok(Facts {
             bytes: bytes as u64,
             largest: largest as u64,
-            moved: moved(operands.counts(), unit, (bytes, largest)),
             units: valid(operands.counts().largest())? as u64,
             order: operator(operands)?.1,
             ..Facts::new(self.operation, state.size())

@@ -12,9 +12,6 @@ pub struct Facts {
     pub bytes: u64,
     /// The largest part of it that belongs to one rank.
     pub largest: u64,
-    /// The most bytes that a process sends or receives if each part is one block, where they differ
-    /// much and were [counted](super::most_moved). Else `largest` says how many there may be.
-    pub moved: Option<u64>,
     /// The most blocks that this can be cut into: one a byte, or one an element where they are
     /// combined.
     pub units: u64,
@@ -68,7 +65,6 @@ impl Facts {
             operation,
             bytes: 0,
             largest: 0,
-            moved: None,
             units: u64::MAX,
             order: Order::Commutative,
             processes,

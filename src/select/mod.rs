@@ -51,7 +51,7 @@ mod variables;
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::{Algorithm, Cut};
 pub use checks::Checks;
-pub use cost::{Cost, Network, blocks, most_moved};
+pub use cost::{Cost, Network, blocks};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Operation, Order, Reason, Unknown};
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile};
