@@ -429,7 +429,7 @@ fn exist(facts: &Facts) -> bool {
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
-/// - An all-to-all combines messages, or sends each straight.
+/// - An all-to-all combines messages of a step at most, or sends each straight.
 /// - Where there are several nodes with several processes, the same by leaders.
 fn candidates(
     facts: &Facts,
@@ -535,7 +535,9 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
         }
         Operation::Allreduce => only(doubling),
         Operation::Alltoall => {
-            let combining = Some(Algorithm::Combining);
+            // It copies every message, up to q times.
+            let combining =
+                Some(Algorithm::Combining).filter(|_| facts.largest <= settings.segment);
             [combining, Some(Algorithm::Pairwise { segment }), None, None]
         }
         Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
