@@ -366,7 +366,8 @@ pub fn candidate(
 }
 
 /// Whether a call for which this was chosen may have another number of blocks, which changes no bit
-/// of its result: so that number may depend on what was measured, where the algorithm may not.
+/// of its result: so that number may depend on what was measured, where the algorithm may not. A
+/// call that settings decide on has the number that they say.
 pub fn has_free_blocks(
     choice: &Result<Algorithm, Reason>,
     facts: &Facts,
@@ -374,7 +375,9 @@ pub fn has_free_blocks(
 ) -> bool {
     let is_pipelined =
         |algorithm| matches!(algorithm, Algorithm::Circulant { blocks } if blocks > 1);
-    choice.is_ok_and(is_pipelined) && cost::has_free_blocks(facts, settings)
+    choice.is_ok_and(is_pipelined)
+        && cost::has_free_blocks(facts, settings)
+        && Kind::of(facts, settings).is_some()
 }
 
 /// The algorithm of such a call with the number of blocks that suits a network.
@@ -1042,6 +1045,11 @@ mod tests {
         let choice = choose(&reduce, &set);
         assert_eq!(choice.map(Algorithm::blocks), Ok(20));
         assert!(!has_free_blocks(&choice, &reduce, &set));
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        assert!(!has_free_blocks(&choose(&reduce, &force), &reduce, &force));
     }
 
     /// Where each node has a process, or one has all, there are no leaders.
