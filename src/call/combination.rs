@@ -102,29 +102,50 @@ impl Combination {
         service: &mut Service,
         root: usize,
     ) -> Result<Done, Stop> {
-        let mut stages = service.spare.stages();
         let (blocks, range) = (algorithm.blocks(), 0..self.input.count());
-        let team = &service.team;
-        match service.machine_of(algorithm) {
+        let stages = match service.machine_of(algorithm).cloned() {
             Some(machine) => {
-                let on = (team, machine);
+                let mut stages = service.spare.stages();
+                let on = (&service.team, &machine);
                 stages.reduction_by_leaders(on, root, blocks, range, self.in_place);
+                stages
             }
-            None => {
-                let blocks = (blocks, self.cutting(blocks, team));
-                stages.reduction(team, root, blocks, range, self.in_place);
-            }
-        }
+            None => self.stages_that_fit(service, blocks, range.len(), |stages, team, blocks| {
+                stages.reduction(team, root, blocks, range.clone(), self.in_place);
+            }),
+        };
         let scratch = scratch_units(&stages, service.pacing);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
     }
 
-    /// Where the order of operands makes a difference, the number of blocks is to make none.
-    fn cutting(&self, blocks: usize, team: &Team) -> Cutting {
-        if self.operator.is_exact_on(self.input.datatype()) {
+    /// The stages that `add` appends for n blocks. Where the order of operands makes a difference,
+    /// the number of blocks makes none; then there are more of them, up to one for each of `most`
+    /// units, if their scratch is not allowed otherwise. So it does not depend on n, which may be
+    /// what was measured, whether the call is ours.
+    fn stages_that_fit(
+        &self,
+        service: &mut Service,
+        mut n: usize,
+        most: usize,
+        add: impl Fn(&mut Stages, &Team, (usize, Cutting)),
+    ) -> Stages {
+        let q = service.team.skips().q();
+        let cutting = if self.operator.is_exact_on(self.input.datatype()) {
             Cutting::Even
         } else {
-            Cutting::in_strips(blocks, team.skips().q())
+            Cutting::in_strips(n, q)
+        };
+        loop {
+            let mut stages = service.spare.stages();
+            add(&mut stages, &service.team, (n, cutting));
+            let scratch = scratch_units(&stages, service.pacing);
+            let bytes = scratch.saturating_mul(self.input.datatype().size());
+            let more = n.saturating_mul(2).min(most / q.max(1) * q);
+            if cutting == Cutting::Even || more <= n || service.pool.allows(bytes) {
+                return stages;
+            }
+            service.spare.keep_stages(stages);
+            n = more;
         }
     }
 
@@ -150,28 +171,25 @@ impl Combination {
             };
             return self.reduce_scatter_by_leaders(cut, service, &machine, lengths());
         }
-        let mut end = 0;
-        let parts = lengths().map(|length| {
-            end += length;
-            Span {
-                input: end - length,
-                result: 0,
-                length,
+        let parts = || consecutive(lengths()).map(|span| Span { result: 0, ..span });
+        let stages = match algorithm {
+            Algorithm::Doubling { .. } => {
+                let mut stages = service.spare.stages();
+                stages.reduce_scatter(&service.team, parts(), segment, false);
+                stages
             }
-        });
-        let mut stages = service.spare.stages();
-        let team = &service.team;
-        match algorithm {
-            Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts, segment, false),
             Algorithm::Ordered { .. } => {
-                stages.ordered_reduce_scatter(team, parts, segment, false);
+                let mut stages = service.spare.stages();
+                stages.ordered_reduce_scatter(&service.team, parts(), segment, false);
+                stages
             }
             _ => {
-                let blocks = algorithm.blocks();
-                let blocks = (blocks, self.cutting(blocks, team));
-                stages.pipelined_reduce_scatter(team, parts, blocks, false);
+                let (blocks, most) = (algorithm.blocks(), lengths().max().unwrap_or(0));
+                self.stages_that_fit(service, blocks, most, |stages, team, blocks| {
+                    stages.pipelined_reduce_scatter(team, parts(), blocks, false);
+                })
             }
-        }
+        };
         let aside = if self.in_place {
             Aside::Result(self.result.count())
         } else {

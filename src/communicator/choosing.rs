@@ -13,8 +13,8 @@
 //! then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
-//! say who runs them; else the cost model chooses. How many blocks they have makes no difference to
-//! the result, so that may be what suits the network.
+//! say who runs them; else the cost model chooses. On a flat graph, how many blocks they have makes
+//! no difference to the result, so that may be what suits the network.
 
 use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};

@@ -307,13 +307,18 @@ pub fn measured_blocks(call: &Facts, settings: &Settings, network: Network) -> O
 
 /// Whether a reduction in n > 1 blocks may have any other number of them: its result stays the same
 /// to the last bit, and the settings leave it open.
-pub fn has_free_blocks(call: &Facts, settings: &Settings) -> bool {
+pub fn are_blocks_free(call: &Facts, settings: &Settings) -> bool {
     call.has_rounded_result() && is_open(call.operation, settings)
 }
 
+/// The factors of such blocks, at least and at most. No trial corrects a network that was measured
+/// wrong, as while processes wait for processors: then the number of blocks is not too far off.
+const FREE: [f64; 2] = [30.0, 300.0];
+
 /// The number of them that is best on `network`: one for each phase, at least.
 pub fn free_blocks(call: &Facts, network: Network) -> usize {
-    let wanted = pipeline_blocks(call, (network.alpha / network.beta).sqrt());
+    let factor = (network.alpha / network.beta).sqrt();
+    let wanted = pipeline_blocks(call, factor.clamp(FREE[0], FREE[1]));
     let fewer = wanted.saturating_sub(call.phases().into());
     let [n, fewer] = [wanted, fewer].map(|wanted| bounded(call, wanted.max(2)));
     let seconds = |blocks| circulant(call, Algorithm::Circulant { blocks }).on(network);

@@ -376,7 +376,7 @@ pub fn has_free_blocks(
     let is_pipelined =
         |algorithm| matches!(algorithm, Algorithm::Circulant { blocks } if blocks > 1);
     choice.is_ok_and(is_pipelined)
-        && cost::has_free_blocks(facts, settings)
+        && cost::are_blocks_free(facts, settings)
         && Kind::of(facts, settings).is_some()
 }
 
@@ -432,7 +432,8 @@ fn exist(facts: &Facts) -> bool {
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
 ///   scratch does not hold what one block needs: twice the problem.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
-/// - An all-to-all combines messages of a step at most, or sends each straight.
+/// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
+///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
 fn candidates(
     facts: &Facts,
@@ -734,7 +735,7 @@ mod tests {
     /// Blocks that suit the network of the cost model are what the choice depends on, and what is
     /// then used; a call that is forced has those of its factor.
     #[test]
-    fn auto_has_larger_blocks() {
+    fn auto_has_blocks_for_common_networks() {
         let (auto, force) = (
             Settings::default(),
             Settings {
@@ -763,7 +764,7 @@ mod tests {
     /// A call that is forced has the blocks that the factor says, however few: so has one where the
     /// environment says what the shipped factor is, too.
     #[test]
-    fn larger_blocks_are_for_calls_that_nothing_is_said_of() {
+    fn these_blocks_are_for_calls_that_nothing_is_said_of() {
         let read = |variables: &[&str]| {
             let split = |text: &&str| text.split_once('=').map(|(a, b)| (a.into(), b.into()));
             Settings::read(variables.iter().filter_map(split)).0
@@ -1045,11 +1046,15 @@ mod tests {
         let choice = choose(&reduce, &set);
         assert_eq!(choice.map(Algorithm::blocks), Ok(20));
         assert!(!has_free_blocks(&choice, &reduce, &set));
-        let force = Settings {
-            force: true,
-            ..Settings::default()
-        };
-        assert!(!has_free_blocks(&choose(&reduce, &force), &reduce, &force));
+        let force = ("CIRCULANT_FORCE", "1");
+        let rules = ["circulant", "circulant,blocks=8", "circulant,block_size=9K"];
+        let rules = rules.map(|rule| ("CIRCULANT_REDUCE", rule));
+        for (name, value) in rules.into_iter().chain([force]) {
+            let (set, complaints) = Settings::read([(name.into(), value.into())].into_iter());
+            let choice = choose(&reduce, &set);
+            assert!(complaints.is_empty() && choice.is_ok());
+            assert!(!has_free_blocks(&choice, &reduce, &set), "{name}={value}");
+        }
     }
 
     /// Where each node has a process, or one has all, there are no leaders.

@@ -63,7 +63,7 @@ pub fn seconds(call: &Facts, network: Network) -> f64 {
 
 /// The predicted cost of `call` where the network is not known: of the pattern that is faster on
 /// the shipped one.
-pub fn cost(call: &Facts) -> Cost {
+pub fn shipped_cost(call: &Facts) -> Cost {
     let [few_startups, few_bytes] = patterns(call);
     if few_bytes.on(Network::SHIPPED) < few_startups.on(Network::SHIPPED) {
         few_bytes
@@ -77,33 +77,36 @@ fn patterns(call: &Facts) -> [Cost; 2] {
     if call.smaller_group > 0 {
         return [across_groups(call); 2];
     }
-    let shape = Shape::of(call);
-    let (m, others) = (call.bytes as f64, shape.others());
+    let spread = Spread::of(call);
+    let (m, others) = (call.bytes as f64, spread.others());
     let cost = |rounds: f64, volume: f64| Cost {
         rounds,
         bytes: volume * m,
     };
-    let (k, q, e) = (shape.whole_phases, shape.phases, shape.excess);
-    let in_halves = 2.0 * (1.0 - 1.0 / shape.power_of_ports);
+    let (k, q, e) = (spread.whole_phases, spread.phases, spread.excess);
+    let in_halves = 2.0 * (1.0 - 1.0 / spread.power_of_ports);
     match call.operation {
         _ if call.nodes <= FEW_NODES && call.operation.is_whole() => [cost(q, 1.0); 2],
         _ if call.nodes <= FEW_NODES => [cost(q, others); 2],
         Operation::Bcast => {
-            let around = if e > 0.0 { shape.processes - 1.0 } else { q };
-            [cost(q, shape.port_phases), cost(q + around, 2.0 * others)]
+            let around = if e > 0.0 { spread.processes - 1.0 } else { q };
+            [cost(q, spread.port_phases), cost(q + around, 2.0 * others)]
         }
-        Operation::Reduce => [cost(q, shape.port_phases), cost(2.0 * k + e, in_halves + e)],
+        Operation::Reduce => [
+            cost(q, spread.port_phases),
+            cost(2.0 * k + e, in_halves + e),
+        ],
         Operation::Allreduce if call.bytes < ALLREDUCE_MEASURED_FROM => [
-            cost(k + 2.0 * e, shape.port_phases.min(k) + 2.0 * e),
+            cost(k + 2.0 * e, spread.port_phases.min(k) + 2.0 * e),
             cost(2.0 * (k + e), in_halves + 2.0 * e),
         ],
         Operation::Allreduce => [cost(q, 2.9); 2],
         Operation::ReduceScatterBlock | Operation::ReduceScatter => {
             let of_irregularity =
-                |part: f64| others * (part * irregularity(call)).min(shape.port_phases);
+                |part: f64| others * (part * irregularity(call)).min(spread.port_phases);
             let small = of_irregularity(0.5);
             if call.bytes / (call.processes as u64) < REDUCE_SCATTER_MEASURED_FROM {
-                let pairwise = cost(shape.processes - 1.0, others.max(small));
+                let pairwise = cost(spread.processes - 1.0, others.max(small));
                 [cost(k + 2.0 * e, (others + e).max(small)), pairwise]
             } else {
                 [cost(q, of_irregularity(0.9).max(1.15 * others)); 2]
@@ -120,7 +123,7 @@ fn patterns(call: &Facts) -> [Cost; 2] {
 }
 
 /// The processes that exchange something, and the ports over which they do.
-struct Shape {
+struct Spread {
     processes: f64,
     /// Those of different nodes; if there is one node, all processes.
     ports: f64,
@@ -135,8 +138,8 @@ struct Shape {
     excess: f64,
 }
 
-impl Shape {
-    fn of(call: &Facts) -> Shape {
+impl Spread {
+    fn of(call: &Facts) -> Spread {
         let processes = call.processes.max(1);
         let ports = if call.nodes > 1 {
             call.nodes
@@ -146,7 +149,7 @@ impl Shape {
         let q = call.phases();
         let has_excess = ports == processes && !processes.is_power_of_two();
         let whole_phases = if has_excess { q - 1 } else { q };
-        Shape {
+        Spread {
             processes: processes as f64,
             ports: ports as f64,
             phases: f64::from(q),

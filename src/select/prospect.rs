@@ -60,7 +60,7 @@ pub struct Prospect {
 impl Prospect {
     /// Counts a call, before it is made.
     pub fn count(&mut self, facts: &Facts) {
-        let native = native::cost(facts);
+        let native = native::shipped_cost(facts);
         self.spent = self.spent.and(native);
         self.least = self.least.and(least(facts));
     }
@@ -90,7 +90,7 @@ impl Prospect {
 
     /// So many calls of these facts were made without asking.
     pub fn skip(&mut self, facts: &Facts, calls: u64) {
-        self.spent = self.spent.and(native::cost(facts).times(calls));
+        self.spent = self.spent.and(native::shipped_cost(facts).times(calls));
         self.least = self.least.and(least(facts).times(calls));
         self.calls += calls;
     }
@@ -138,7 +138,7 @@ impl Prospect {
         };
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
-            _ => native::cost(facts),
+            _ => native::shipped_cost(facts),
         };
         let network = match self.experience {
             Some((facts, seconds)) => shipped.corrected_by((cost_of(&facts), seconds)),
@@ -187,14 +187,15 @@ impl Expense {
 
 /// How many calls of the MPI library a measurement may take at once: as many as the MPI library may
 /// take longer than the port needs. Between nodes that is most where one process has all data, and
-/// little where all have parts of about the same size. Where only the number of blocks depends on
-/// what is measured, it is little, too.
+/// little where all have parts of about the same size. Of reductions of rounded numbers, mostly
+/// only the number of blocks depends on what is measured: that is little, too.
 fn advance(facts: &Facts, nodes: usize) -> f64 {
     let (bytes, largest) = (facts.bytes as f64, facts.largest as f64);
     let is_regular = largest * facts.processes as f64 <= 1.5 * bytes;
     match facts.operation {
-        _ if nodes == 1 || facts.has_rounded_result() => ADVANCE,
+        _ if nodes == 1 => ADVANCE,
         Operation::Allreduce => 1.5,
+        _ if facts.has_rounded_result() => ADVANCE,
         _ if largest > bytes / 2.0 => 3.0,
         _ if is_regular => ADVANCE,
         _ => 1.5,
@@ -203,7 +204,7 @@ fn advance(facts: &Facts, nodes: usize) -> f64 {
 
 /// The least that a call by the MPI library may cost.
 fn least(facts: &Facts) -> Cost {
-    native::cost(&Facts { nodes: 1, ..*facts })
+    native::shipped_cost(&Facts { nodes: 1, ..*facts })
 }
 
 #[cfg(test)]
@@ -261,7 +262,7 @@ mod tests {
             for bytes in [4096, 65_536, 1 << 20, 1 << 24] {
                 let facts = bcast(bytes);
                 let network = Network::decode([(alpha * 1e12) as u64, (beta * 1e15) as u64]);
-                let seconds = native::cost(&facts).on(network);
+                let seconds = native::shipped_cost(&facts).on(network);
                 let (call, surveys) = measured_at(facts, 16, seconds);
                 let taken =
                     network.seconds(17.0, 131_112.0) + private_communicator(16, 16, network);
