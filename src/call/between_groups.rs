@@ -11,14 +11,13 @@ use super::movement::Broadcast;
 use super::{Done, Owner, Running, complete, run};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Array, Arrays, Region};
+use crate::mpi::{Array, Arrays};
 use crate::plan::{Division, Stream};
 use crate::pool::{Lease, Need};
 use crate::report::Work;
 use crate::select::{Algorithm, Facts, Operation};
 use crate::stage::{Groups, Stages, consecutive};
 use crate::team::{Graph, Ranks, Team};
-use crate::transport::Packing;
 
 /// Bytes of a word that processes tell each other.
 const WORD: usize = size_of::<u64>();
@@ -156,7 +155,7 @@ impl AllgatherBetween {
         let send = self.send.map(|send| service.packing(send));
         let receive = self.receive.map(|receive| {
             let first = service.packing(receive.first());
-            let in_order = in_order(&receive, first);
+            let in_order = first.bytes_of_all(&receive);
             (receive, first, in_order)
         });
         let staged_input = send.filter(|send| send.bytes().is_none());
@@ -175,7 +174,7 @@ impl AllgatherBetween {
         let staging = input.map_or(0, |input| input.size()) + result;
         let mut memory = service.bytes(lease.memory, scratch, staging);
         match (staged_input, send.and_then(|send| send.bytes())) {
-            (Some(send), _) => memory.stage_input(staging - result, [send])?,
+            (Some(send), _) => memory.stage_input([send])?,
             (None, Some(input)) => memory.set_input(input),
             (None, None) => {}
         }
@@ -244,16 +243,4 @@ fn gather_in_group(service: &mut Service, own: u64, segment: usize) -> Result<Ve
     service.pool.give_back(Lease { slot, memory });
     lengths?;
     Ok(words)
-}
-
-/// The memory of all elements, if that is their packed form, in the order of the ranks.
-fn in_order(elements: &Arrays, first: Packing) -> Option<Region> {
-    let mut filled = elements.all().filter(|array| array.count() > 0);
-    filled.try_fold(Region::empty(), |all, array| {
-        let region = first.of(array).bytes()?;
-        if all.length() == 0 {
-            return Some(region);
-        }
-        all.joined(region)
-    })
 }

@@ -15,7 +15,7 @@ use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
 use crate::stage::{Cutting, Span, Stages, consecutive, leads, lengths_of_nodes};
-use crate::team::{Machine, Team};
+use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
 /// The elements of all processes, combined.
@@ -102,47 +102,48 @@ impl Combination {
         service: &mut Service,
         root: usize,
     ) -> Result<Done, Stop> {
-        let (blocks, range) = (algorithm.blocks(), 0..self.input.count());
-        let stages = match service.machine_of(algorithm).cloned() {
-            Some(machine) => {
-                let mut stages = service.spare.stages();
-                let on = (&service.team, &machine);
-                stages.reduction_by_leaders(on, root, blocks, range, self.in_place);
-                stages
+        let (range, in_place) = (0..self.input.count(), self.in_place);
+        let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
+            let (team, range) = (&service.team, range.clone());
+            match service.machine_of(algorithm) {
+                Some(machine) => {
+                    let on = (team, machine);
+                    stages.reduction_by_leaders(on, root, blocks.0, range, in_place);
+                }
+                None => stages.reduction(team, root, blocks, range, in_place),
             }
-            None => self.stages_that_fit(service, blocks, range.len(), |stages, team, blocks| {
-                stages.reduction(team, root, blocks, range.clone(), self.in_place);
-            }),
         };
-        let scratch = scratch_units(&stages, service.pacing);
+        let (stages, scratch) = self.stages_that_fit(service, algorithm, range.len(), add);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
     }
 
-    /// The stages that `add` appends for n blocks. Where the order of operands makes a difference,
-    /// the number of blocks makes none; then there are more of them, up to one for each of `most`
-    /// units, if their scratch is not allowed otherwise. So it does not depend on n, which may be
-    /// what was measured, whether the call is ours.
+    /// The stages that `add` appends for the blocks of `algorithm`, and their scratch. On a flat
+    /// graph, where the order of operands makes a difference, the number of blocks makes none; then
+    /// there are more of them, up to one for each of `most` units, if their scratch is not allowed
+    /// otherwise. So it does not depend on that number, which may be what was measured, whether the
+    /// call is ours.
     fn stages_that_fit(
         &self,
         service: &mut Service,
-        mut n: usize,
+        algorithm: Algorithm,
         most: usize,
-        add: impl Fn(&mut Stages, &Team, (usize, Cutting)),
-    ) -> Stages {
-        let q = service.team.skips().q();
-        let cutting = if self.operator.is_exact_on(self.input.datatype()) {
+        add: impl Fn(&mut Stages, &Service, (usize, Cutting)),
+    ) -> (Stages, usize) {
+        let (mut n, q) = (algorithm.blocks(), service.team.skips().q());
+        let is_exact = self.operator.is_exact_on(self.input.datatype());
+        let cutting = if is_exact || service.machine_of(algorithm).is_some() {
             Cutting::Even
         } else {
             Cutting::in_strips(n, q)
         };
         loop {
             let mut stages = service.spare.stages();
-            add(&mut stages, &service.team, (n, cutting));
+            add(&mut stages, service, (n, cutting));
             let scratch = scratch_units(&stages, service.pacing);
             let bytes = scratch.saturating_mul(self.input.datatype().size());
             let more = n.saturating_mul(2).min(most / q.max(1) * q);
             if cutting == Cutting::Even || more <= n || service.pool.allows(bytes) {
-                return stages;
+                return (stages, scratch);
             }
             service.spare.keep_stages(stages);
             n = more;
@@ -172,37 +173,24 @@ impl Combination {
             return self.reduce_scatter_by_leaders(cut, service, &machine, lengths());
         }
         let parts = || consecutive(lengths()).map(|span| Span { result: 0, ..span });
-        let stages = match algorithm {
-            Algorithm::Doubling { .. } => {
-                let mut stages = service.spare.stages();
-                stages.reduce_scatter(&service.team, parts(), segment, false);
-                stages
-            }
-            Algorithm::Ordered { .. } => {
-                let mut stages = service.spare.stages();
-                stages.ordered_reduce_scatter(&service.team, parts(), segment, false);
-                stages
-            }
-            _ => {
-                let (blocks, most) = (algorithm.blocks(), lengths().max().unwrap_or(0));
-                self.stages_that_fit(service, blocks, most, |stages, team, blocks| {
-                    stages.pipelined_reduce_scatter(team, parts(), blocks, false);
-                })
+        let longest = lengths().max().unwrap_or(0);
+        let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
+            let team = &service.team;
+            match algorithm {
+                Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts(), segment, false),
+                Algorithm::Ordered { .. } => {
+                    stages.ordered_reduce_scatter(team, parts(), segment, false);
+                }
+                _ => stages.pipelined_reduce_scatter(team, parts(), blocks, false),
             }
         };
+        let (stages, scratch) = self.stages_that_fit(service, algorithm, longest, add);
         let aside = if self.in_place {
             Aside::Result(self.result.count())
         } else {
             Aside::Nothing
         };
-        let scratch = scratch_units(&stages, service.pacing);
-        self.run_stages(
-            service,
-            stages,
-            scratch,
-            aside,
-            lengths().max().unwrap_or(0),
-        )
+        self.run_stages(service, stages, scratch, aside, longest)
     }
 
     /// The leader of a node makes the results of all its ranks, its own first.

@@ -10,7 +10,7 @@ use super::check::Touched;
 use super::{Done, Running, complete, run};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Allocation, Array, Arrays, Region};
+use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::block_range;
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
@@ -243,9 +243,10 @@ impl AllToAll {
     }
 
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        let packings = [self.send, self.receive].map(|arrays| service.packing(arrays.of(0)));
         match algorithm {
-            Algorithm::Pairwise { segment } => self.send_straight(segment, service),
-            _ => self.combine_messages(service),
+            Algorithm::Pairwise { segment } => self.send_straight(segment, service, packings),
+            _ => self.combine_messages(service, packings),
         }
     }
 
@@ -255,11 +256,12 @@ impl AllToAll {
 
     /// Each message leaves from the program's buffer and arrives there, if its bytes are packed
     /// there and both buffers differ; otherwise from and to a staging buffer.
-    fn send_straight(self, segment: usize, service: &mut Service) -> Result<Done, Stop> {
-        let (from, to) = (
-            service.packing(self.send.of(0)),
-            service.packing(self.receive.of(0)),
-        );
+    fn send_straight(
+        self,
+        segment: usize,
+        service: &mut Service,
+        [from, to]: [Packing; 2],
+    ) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let length = self.receive.of(0).size();
         let mut stages = service.spare.stages();
@@ -270,11 +272,9 @@ impl AllToAll {
             length,
         };
         stages.pairwise(&service.team, (0..p).map(span), segment);
-        let sent = || self.send.all().map(|elements| from.of(elements));
-        let in_one_piece = |all: Option<Region>, next: Packing| all?.joined(next.bytes()?);
-        let input = (!self.is_in_place())
-            .then(|| sent().skip(1).fold(from.bytes(), in_one_piece))
-            .flatten();
+        let input = from
+            .bytes_of_all(&self.send)
+            .filter(|_| !self.is_in_place());
         let staged = [input.is_none(), to.bytes().is_none()].map(usize::from);
         let staging = staged.iter().sum::<usize>() * length * p;
         let scratch = scratch_units(&stages, service.pacing);
@@ -283,17 +283,15 @@ impl AllToAll {
         let mut memory = service.bytes(lease.memory, scratch, staging);
         match input {
             Some(input) => memory.set_input(input),
-            None => memory.stage_input(length * p, sent())?,
+            None => memory.stage_input(self.send.all().map(|elements| from.of(elements)))?,
         }
         for (rank, elements) in self.receive.all().enumerate() {
             let (range, to) = (rank * length..(rank + 1) * length, to.of(elements));
-            match to.bytes() {
-                Some(home) => memory.add_home(home),
-                None => memory.add_staged(length),
-            }
-            if to.bytes().is_some() {
+            if let Some(home) = to.bytes() {
+                memory.add_home(home);
                 continue;
             }
+            memory.add_staged(length);
             // What this process has for itself does not arrive.
             if rank == place {
                 memory.unpack_at_end(range, to);
@@ -304,11 +302,11 @@ impl AllToAll {
         run(service, stages, lease.slot, memory)
     }
 
-    fn combine_messages(self, service: &mut Service) -> Result<Done, Stop> {
-        let (from, to) = (
-            service.packing(self.send.of(0)),
-            service.packing(self.receive.of(0)),
-        );
+    fn combine_messages(
+        self,
+        service: &mut Service,
+        [from, to]: [Packing; 2],
+    ) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let length = self.receive.of(0).size();
         let mut stages = service.spare.stages();

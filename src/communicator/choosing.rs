@@ -72,7 +72,8 @@ impl State {
         let choice = match self.choose_by_learning(learning, kind, facts)? {
             Some(choice) => choice,
             None if learning.is_over() || learning.ground().is_some() => {
-                return self.choose_for_good(facts);
+                let choice = self.choose_by_model(facts)?;
+                return Ok(self.settle_for_good(facts, choice));
             }
             None => self.choose_by_model(facts)?,
         };
@@ -93,7 +94,7 @@ impl State {
                 return Ok(choice);
             }
         }
-        self.choose_for_good(facts)
+        Ok(self.settle_for_good(facts, choice))
     }
 
     /// Before anything is measured: this choice holds for as many calls as may pass before the next
@@ -147,32 +148,23 @@ impl State {
         }
     }
 
-    /// The choice for a call of which nothing is learned any more, and for all like it.
-    fn choose_for_good(&self, facts: Facts) -> Result<Choice, Stop> {
-        let choice = self.choose_on_ground(facts)?;
+    /// The cost model's choice for a call of which nothing is learned any more, and for all like
+    /// it: with the number of blocks that suits the network, if that is known and the number is
+    /// free.
+    fn settle_for_good(&self, facts: Facts, mut choice: Choice) -> Choice {
+        let ground = self.learning.as_ref().and_then(Learning::ground);
+        if let Some(Ground { known, .. }) = ground {
+            if select::has_free_blocks(&choice, &facts, self.settings()) {
+                let nodes = known.nodes;
+                let on_nodes = Facts { nodes, ..facts };
+                choice = Ok(select::with_free_blocks(&on_nodes, known.network));
+            }
+        }
         // Between groups a call chooses twice, of different facts.
         if !self.is_inter() {
             self.latest.settle(facts, choice, Account::Others, u64::MAX);
         }
-        Ok(choice)
-    }
-
-    /// The cost model's choice, on the network that was measured as far as that is allowed.
-    fn choose_on_ground(&self, facts: Facts) -> Result<Choice, Stop> {
-        let choice = self.choose_by_model(facts)?;
-        let ground = self.learning.as_ref().and_then(Learning::ground);
-        match ground {
-            Some(Ground { known, .. })
-                if select::has_free_blocks(&choice, &facts, self.settings()) =>
-            {
-                let nodes = known.nodes;
-                Ok(Ok(select::with_free_blocks(
-                    &Facts { nodes, ..facts },
-                    known.network,
-                )))
-            }
-            _ => Ok(choice),
-        }
+        choice
     }
 
     fn choose_by_model(&self, facts: Facts) -> Result<Choice, Stop> {

@@ -439,15 +439,6 @@ mod tests {
     use crate::stage::{Stage, Stages, consecutive, even};
     use crate::team::Team;
 
-    fn call(operation: Operation, bytes: u64, processes: usize, nodes: usize) -> Facts {
-        Facts {
-            bytes,
-            largest: bytes / processes as u64,
-            nodes,
-            ..Facts::new(operation, processes)
-        }
-    }
-
     fn blocks(blocks: usize) -> Algorithm {
         Algorithm::Circulant { blocks }
     }
@@ -464,7 +455,7 @@ mod tests {
     #[test]
     fn the_best_number_of_blocks_is_where_the_derivative_is_zero() {
         for (bytes, processes) in [(1_000_000, 16), (50_000_000, 17), (300_000, 1000)] {
-            let bcast = call(Operation::Bcast, bytes, processes, processes);
+            let bcast = Facts::regular(Operation::Bcast, bytes, processes, processes);
             let cost = |n: usize| seconds(&bcast, blocks(n));
             let best = (1..20_000).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
             let q = f64::from(bcast.phases());
@@ -481,7 +472,9 @@ mod tests {
     /// What each algorithm's file says of its rounds and bytes decides where the times cross.
     #[test]
     fn times_cross_where_rounds_and_bytes_do() {
-        let at = |operation, bytes, algorithm| seconds(&call(operation, bytes, 16, 16), algorithm);
+        let at = |operation, bytes, algorithm| {
+            seconds(&Facts::regular(operation, bytes, 16, 16), algorithm)
+        };
         let allreduce = |bytes| {
             let census = at(Operation::Allreduce, bytes, Algorithm::Census);
             census < at(Operation::Allreduce, bytes, DOUBLING)
@@ -498,7 +491,7 @@ mod tests {
         // In one block, a single large part goes q times over the wire, and in several about once.
         let single = Facts {
             largest: 4_000_000,
-            ..call(Operation::Allgatherv, 4_000_000, 16, 16)
+            ..Facts::regular(Operation::Allgatherv, 4_000_000, 16, 16)
         };
         let ratio = seconds(&single, DOUBLING) / seconds(&single, blocks(30));
         assert!(ratio > 2.0, "{ratio}");
@@ -506,8 +499,8 @@ mod tests {
 
     #[test]
     fn processes_of_a_node_share_its_port() {
-        let shared = call(Operation::Bcast, 1_000_000, 16, 4);
-        let apart = call(Operation::Bcast, 1_000_000, 16, 16);
+        let shared = Facts::regular(Operation::Bcast, 1_000_000, 16, 4);
+        let apart = Facts::regular(Operation::Bcast, 1_000_000, 16, 16);
         let (ours, alone) = (seconds(&shared, blocks(10)), seconds(&apart, blocks(10)));
         assert!(ours > 3.0 * alone && ours < 4.0 * alone, "{ours} {alone}");
     }
@@ -547,8 +540,9 @@ mod tests {
         for p in [2usize, 3, 5, 8, 16, 17, 31, 33] {
             for n in [1usize, 3, 20] {
                 let m = 60 * p;
-                let cost =
-                    |operation, algorithm| circulant(&call(operation, m as u64, p, p), algorithm);
+                let cost = |operation, algorithm| {
+                    circulant(&Facts::regular(operation, m as u64, p, p), algorithm)
+                };
                 let parts = || even(0..m, p);
                 let bcast = counted(p, |stages, team| stages.broadcast(team, 0, n, 0..m));
                 let predicted = cost(Operation::Bcast, blocks(n));
@@ -581,7 +575,7 @@ mod tests {
         ] {
             let facts = Facts {
                 largest: lengths.iter().copied().max().unwrap_or(0) as u64,
-                ..call(
+                ..Facts::regular(
                     Operation::Allgatherv,
                     lengths.iter().sum::<usize>() as u64,
                     p,

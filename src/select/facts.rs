@@ -75,6 +75,22 @@ impl Facts {
         }
     }
 
+    /// A call of so many bytes, of which each process has as many.
+    #[cfg(test)]
+    pub(super) fn regular(
+        operation: Operation,
+        bytes: u64,
+        processes: usize,
+        nodes: usize,
+    ) -> Facts {
+        Facts {
+            bytes,
+            largest: bytes / processes as u64,
+            nodes,
+            ..Facts::new(operation, processes)
+        }
+    }
+
     /// Whether there are others to exchange something with.
     pub fn moves_something(&self) -> bool {
         self.processes > 1 && self.bytes > 0

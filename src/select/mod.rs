@@ -140,8 +140,9 @@ fn choose_by(
     }
     let is_named = |candidate: &Candidate| is_of(candidate.algorithm, named);
     let candidates = candidates(facts, settings, Sizing::Unmeasured).filter(is_named);
+    let native = Network::COMMON.map(|network| native::seconds(charged, network));
     let parts = candidates.map(|candidate| {
-        let part = part_of_native(candidate, (facts, charged), settings);
+        let part = part_of_native(candidate, facts, settings, native);
         (candidate, part)
     });
     let (best, part) = parts
@@ -165,24 +166,31 @@ struct PartOfNative {
     most: f64,
 }
 
-/// For a call of `facts`, where the MPI library is charged for one of other facts. Blocks whose
-/// number is free suit each network.
+/// For a call that takes the MPI library so many seconds on each of them. Blocks whose number is
+/// free suit each network.
 fn part_of_native(
     candidate: Candidate,
-    (facts, charged): (&Facts, &Facts),
+    facts: &Facts,
     settings: &Settings,
+    native: [f64; Network::COMMON.len()],
 ) -> PartOfNative {
     let is_free = has_free_blocks(&Ok(candidate.algorithm), facts, settings);
-    let [a, b, c] = Network::COMMON.map(|network| {
+    let seconds = Network::COMMON.map(|network| {
         let cost = match is_free {
             true => cost::circulant(facts, with_free_blocks(facts, network)),
             false => candidate.cost,
         };
-        cost.on(network) / native::seconds(charged, network)
+        cost.on(network)
     });
+    let parts = || {
+        seconds
+            .iter()
+            .zip(native)
+            .map(|(ours, native)| ours / native)
+    };
     PartOfNative {
-        mean: (a + b + c) / 3.0,
-        most: a.max(b).max(c),
+        mean: parts().sum::<f64>() / native.len() as f64,
+        most: parts().fold(0.0, f64::max),
     }
 }
 

@@ -200,20 +200,16 @@ mod tests {
     use super::super::cost::circulant;
     use super::*;
 
-    fn call(operation: Operation, bytes: u64, processes: usize, nodes: usize) -> Facts {
-        Facts {
-            bytes,
-            largest: bytes / processes as u64,
-            nodes,
-            ..Facts::new(operation, processes)
-        }
-    }
-
     #[test]
     fn processes_of_a_node_share_its_port() {
         for operation in [Operation::Bcast, Operation::Reduce, Operation::Allreduce] {
             for bytes in [65_536, 1_000_000] {
-                let on = |nodes| seconds(&call(operation, bytes, 16, nodes), Network::SHIPPED);
+                let on = |nodes| {
+                    seconds(
+                        &Facts::regular(operation, bytes, 16, nodes),
+                        Network::SHIPPED,
+                    )
+                };
                 assert!(on(4) <= on(16), "{operation:?}");
             }
         }
@@ -222,7 +218,7 @@ mod tests {
     #[test]
     fn between_few_nodes_a_call_takes_what_the_wire_does() {
         for processes in [2, 3] {
-            let few = call(Operation::Bcast, 64_000_000, processes, processes);
+            let few = Facts::regular(Operation::Bcast, 64_000_000, processes, processes);
             let native = seconds(&few, Network::SHIPPED);
             let ours = |blocks| circulant(&few, Algorithm::Circulant { blocks });
             assert!((1..10_000).all(|n| ours(n).on(Network::SHIPPED) >= native));
@@ -257,7 +253,7 @@ mod tests {
             (Allreduce, 17, 65_536, 1.79 * 2.0 * parts(17)),
             (Allreduce, 17, 1_000_000, 2.91 * 2.0 * parts(17)),
         ] {
-            let facts = call(operation, bytes, p as usize, p as usize);
+            let facts = Facts::regular(operation, bytes, p as usize, p as usize);
             let port = network.seconds(0.0, bytes as f64);
             let charged = seconds(&facts, network) / port;
             assert!(

@@ -355,9 +355,7 @@ impl Stages {
             AllToAll::new(team.sequence(), team.routes(), team.place())
         });
     }
-}
 
-impl Stages {
     /// Message e, of the input, from each process to the e-th after it, for all e, straight and in
     /// steps of about `segment` units. What arrives is message e of the result.
     pub fn pairwise(

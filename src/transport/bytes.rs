@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::point_to_point::Memory;
 use super::{Place, Space, elements_of};
-use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, Region};
+use crate::mpi::{Allocation, Array, Arrays, Buffer, Communicator, Error, MPI_Datatype, Region};
 
 /// Elements of the program that are packed or unpacked.
 #[derive(Clone, Copy)]
@@ -52,6 +52,19 @@ impl Packing {
     /// The elements' memory, if that is their packed form.
     pub fn bytes(&self) -> Option<Region> {
         self.bytes
+    }
+
+    /// The memory of these elements of all ranks, of the same datatype, if that is their packed
+    /// form, in the order of the ranks.
+    pub fn bytes_of_all(&self, elements: &Arrays) -> Option<Region> {
+        let mut filled = elements.all().filter(|array| array.count() > 0);
+        filled.try_fold(Region::empty(), |all, array| {
+            let region = self.of(array).bytes()?;
+            if all.length() == 0 {
+                return Some(region);
+            }
+            all.joined(region)
+        })
     }
 
     /// Whether there is nothing to pack, or MPI can do it.
@@ -212,23 +225,19 @@ impl Bytes {
         self.input = region;
     }
 
-    /// The input space is the next `length` bytes of the staging buffer, packed from these
-    /// elements, one after the other.
+    /// The input space is packed from these elements, one after the other, to the next bytes of the
+    /// staging buffer.
     ///
     /// # Errors
     /// MPI's.
-    pub fn stage_input(
-        &mut self,
-        length: usize,
-        from: impl IntoIterator<Item = Packing>,
-    ) -> Result<(), Error> {
-        self.input = self.next_staging(length);
+    pub fn stage_input(&mut self, from: impl IntoIterator<Item = Packing>) -> Result<(), Error> {
         let mut end = 0;
         for packing in from {
             let start = end;
             end += packing.elements.size();
-            packing.pack_all(self.input.part(start..end))?;
+            packing.pack_all(self.staging.part(start..end))?;
         }
+        self.input = self.next_staging(end);
         Ok(())
     }
 

@@ -108,10 +108,10 @@ def cases():
     for program in OPERATIONS:
         for processes in PROCESSES:
             yield program, processes, "default"
+        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
         others = ONE_BLOCK_VARIANTS if program in ONE_BLOCK + NOT_PIPELINED else {}
         if program == "alltoall":
-            others = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
-        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
+            others = special
         for variant in sorted(VARIANTS.keys() - special.keys() - without_effect(program)):
             for processes in VARIANT_PROCESSES:
                 yield program, processes, variant
@@ -204,7 +204,7 @@ def test_learning(mpi, report, select, processes):
     """All processes try the same candidates and make the same choice, or nobody would come to an end. Results
     are right all the while."""
     operations = ["bcast", "allgather", "allgatherv", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"]
-    operations.append("alltoall")
+    operations += ["alltoall"]
     command = [mpi.program("sequence"), *(f"{operation}:4000000x8" for operation in operations)]
     settings = {"SELECT": select, "NODE_SIZE": 1, "TRACE": 1}
     run = mpi.preloaded(processes, command, report, settings, timeout=120).expect_success()
