@@ -14,7 +14,7 @@
 //! Deviation:
 //! 1. A block goes in segments, one a round. MPI libraries send a long message by rendezvous, and
 //!    processes whose rounds are such messages fall out of step: some wait while others send to the
-//!    same process. With blocks of 64 KiB on 16 ports of 40 Mbit/s, Open MPI 4.1 takes 1.8 times
+//!    same process. With blocks of 64 KiB on 16 ports of 40 Mbit/s, Open MPI 4.1 takes 1.7 times
 //!    what the port needs.
 //!
 //! *Message e* is sent as the block for process r + e, and received as that of process r - e.
