@@ -47,6 +47,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_BOTTOM",
     "MPI_STATUS_IGNORE",
     "MPI_KEYVAL_INVALID",
+    "MPI_ANY_SOURCE",
     "MPI_PROC_NULL",
     "MPI_ROOT",
     "MPI_UNDEFINED",

@@ -85,6 +85,7 @@ fn the_defaults_are_the_documented_ones() {
         sends: 2,
         pacing: Pacing::Auto,
         scratch_max: 67_108_864,
+        shared_max: 16_777_216,
         communicators: 32,
         bcast_order: BcastOrder::Auto,
         successive: Successive::Auto,
@@ -179,6 +180,7 @@ fn good_values_of_the_general_variables() {
         ("PACING=auto", |_| ()),
         ("SCRATCH_MAX=1G", |s| s.scratch_max = 1 << 30),
         ("SCRATCH_MAX=0", |s| s.scratch_max = 0),
+        ("SHARED_MAX=1M", |s| s.shared_max = 1 << 20),
         ("COMMUNICATORS=0", |s| s.communicators = 0),
     ];
     for (variable, change) in cases {
@@ -259,6 +261,7 @@ fn bad_values_are_refused_and_the_default_stays() {
         ("SENDS", ["0", "65", "two"]),
         ("PACING", ["Eager", "0", "fast"]),
         ("MERGE", ["bruck", "1", "Circulant"]),
+        ("SHARED_MAX", ["1025M", "-1", "none"]),
         ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
         ("NODE_SIZE", ["0", "1048577", "all"]),
         ("PLACEMENT", ["Blocked", "1", "random"]),
@@ -287,7 +290,7 @@ fn bad_values_are_refused_and_the_default_stays() {
                     "circulant: CIRCULANT_{name}=\"{value}\" cannot be read: accepted is {}; \
                      {instead}",
                     if name == "BCAST" {
-                        "auto, native, circulant or leaders"
+                        "auto, native, circulant, leaders or shared"
                     } else {
                         &described.accepted
                     }
@@ -306,8 +309,8 @@ fn complaints_in_full() {
     );
     assert_eq!(
         complaint("BCAST=on"),
-        "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native, circulant or \
-         leaders; using auto"
+        "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native, circulant, \
+         leaders or shared; using auto"
     );
     assert_eq!(
         complaint("BCAST=native:0-32q;auto"),
@@ -418,6 +421,7 @@ fn everything_set() -> Settings {
         "SENDS=8",
         "PACING=eager",
         "SCRATCH_MAX=7",
+        "SHARED_MAX=7",
         "NODE_SIZE=6",
         "PLACEMENT=shuffled",
         "CHUNKS=7",

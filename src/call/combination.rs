@@ -6,11 +6,11 @@
 //! is used only where no order makes a difference ([`Operator::is_exact_on`]).
 
 use super::check::{Comparison, Touched};
-use super::{Done, run};
+use super::{Done, run, shared};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Array, Counts, Datatype, NumberKind, Operator, OperatorKind};
-use crate::plan::block_range;
+use crate::plan::{Pattern, block_range};
 use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
@@ -46,6 +46,7 @@ impl Combination {
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         service.check_operator(self.operator, self.input.datatype())?;
         match (&self.target, algorithm) {
+            (_, Algorithm::Shared) => self.run_shared(service),
             (&Target::Root(root), _) => self.reduce(algorithm, service, root),
             (Target::Parts(counts), _) => self.reduce_scatter(algorithm, service, *counts),
             (Target::All, Algorithm::Census) => self.census(service),
@@ -94,6 +95,34 @@ impl Combination {
             operand: self.input,
             before: rounding.numbers(before * datatype.size()),
         })
+    }
+
+    /// In shared memory, where elements have the layout that they have here.
+    fn run_shared(&self, service: &mut Service) -> Result<Done, Stop> {
+        let count = self.input.count();
+        let pattern = match &self.target {
+            &Target::Root(root) => Pattern::ToRoot(root, count),
+            Target::All => Pattern::ToAll(count),
+            Target::Parts(counts) => {
+                let parts = consecutive(lengths(counts));
+                Pattern::Scattered(
+                    parts
+                        .map(|span| span.input..span.input + span.length)
+                        .collect(),
+                )
+            }
+        };
+        let (aside, most) = match &self.target {
+            Target::Parts(counts) if self.in_place => (
+                Aside::Result(self.result.count()),
+                lengths(counts).max().unwrap_or(0),
+            ),
+            Target::Parts(counts) => (Aside::Nothing, lengths(counts).max().unwrap_or(0)),
+            _ => (Aside::Nothing, 0),
+        };
+        let unit = Elements::in_slots(&self.input);
+        let (lease, memory) = self.memory(service, shared::scratch(unit), aside, most)?;
+        shared::run(service, pattern, unit, lease, memory)
     }
 
     fn reduce(
@@ -158,11 +187,7 @@ impl Combination {
         service: &mut Service,
         counts: Counts,
     ) -> Result<Done, Stop> {
-        let lengths = || {
-            counts
-                .all()
-                .map(|count| usize::try_from(count).unwrap_or(0))
-        };
+        let lengths = || lengths(&counts);
         let segment = units(algorithm.segment(), self.input.datatype().size());
         let machine = service.machine_of(algorithm).cloned();
         if let (Algorithm::Leaders { cut }, Some(machine)) = (algorithm, machine) {
@@ -319,6 +344,19 @@ impl Combination {
         aside: Aside,
         most: usize,
     ) -> Result<Done, Stop> {
+        let (lease, memory) = self.memory(service, scratch, aside, most)?;
+        run(service, stages, lease, memory)
+    }
+
+    /// The memory of a call with so many units of scratch, and something put aside, of at most
+    /// `most` elements on any process; and its lease.
+    fn memory(
+        &self,
+        service: &mut Service,
+        scratch: usize,
+        aside: Aside,
+        most: usize,
+    ) -> Result<(usize, Elements), Stop> {
         let need = Need {
             always: self.amount(scratch),
             possible: self.amount(scratch.saturating_add(most)),
@@ -332,7 +370,7 @@ impl Combination {
             service.spare.packed(),
             service.communicator(),
         )?;
-        run(service, stages, lease.slot, memory)
+        Ok((lease.slot, memory))
     }
 
     /// The memory of so many elements.
@@ -343,6 +381,12 @@ impl Combination {
             here: datatype.span(count),
         }
     }
+}
+
+/// The elements of each part.
+fn lengths(counts: &Counts) -> impl Iterator<Item = usize> + '_ {
+    let counts = counts.all();
+    counts.map(|count| usize::try_from(count).unwrap_or(0))
 }
 
 /// How numbers of a datatype are stored, if it is one of floating-point numbers.

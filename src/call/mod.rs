@@ -9,6 +9,7 @@
 //! | `movement` | broadcast, allgather, all-to-all, gather, scatter |
 //! | `combination` | reduce, reduce-scatter, allreduce |
 //! | `check` | a call that is repeated natively, to compare |
+//! | `shared` | the calls of both that run in shared memory |
 //! | `between_groups` | broadcast and allgather on inter-communicators |
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod between_groups;
 mod check;
 mod combination;
 mod movement;
+mod shared;
 
 pub use between_groups::{AllgatherBetween, BroadcastBetween};
 pub use check::Check;
@@ -35,7 +37,7 @@ use crate::report::Work;
 use crate::select::{Algorithm, Facts, Reason};
 use crate::stage::Stages;
 use crate::transport::{
-    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, wait_for_one,
+    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, Slots, wait_for_one,
 };
 
 /// A call, as the program made it.
@@ -188,11 +190,14 @@ impl Problem {
         if let Algorithm::Leaders { .. } = algorithm {
             service.divide(state.nodes()?);
         }
+        if algorithm == Algorithm::Shared {
+            service.share(state.settings().shared_max)?;
+        }
         match self {
             Problem::Broadcast(problem) => problem.run(algorithm, service),
             Problem::Allgather(problem) => problem.run(algorithm, service),
             Problem::AllToAll(problem) => problem.run(algorithm, service),
-            Problem::GatherScatter(problem) => problem.run(service),
+            Problem::GatherScatter(problem) => problem.run(algorithm, service),
             Problem::Combination(problem) => problem.run(algorithm, service),
             Problem::BroadcastBetween(problem) => problem.run(state, service, work),
             Problem::AllgatherBetween(problem) => problem.run(algorithm, state, service, work),
@@ -244,6 +249,9 @@ impl<M: Memory> Running<M> {
 
 /// A memory that holds a call's allocation.
 trait Owner: Memory {
+    /// Its shared space is these slots.
+    fn set_slots(&mut self, slots: &Slots);
+
     /// What is left to do when all stages are done.
     ///
     /// # Errors
@@ -255,6 +263,10 @@ trait Owner: Memory {
 }
 
 impl Owner for Bytes {
+    fn set_slots(&mut self, slots: &Slots) {
+        Bytes::set_slots(self, slots);
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         Bytes::finish(self)
     }
@@ -267,6 +279,10 @@ impl Owner for Bytes {
 }
 
 impl Owner for Elements {
+    fn set_slots(&mut self, slots: &Slots) {
+        Elements::set_slots(self, slots);
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         Elements::finish(self)
     }

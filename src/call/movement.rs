@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Touched;
-use super::{Done, Running, complete, run};
+use super::{Done, Running, complete, run, shared};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Allocation, Array, Arrays};
-use crate::plan::block_range;
+use crate::mpi::{Allocation, Array, Arrays, Region};
+use crate::plan::{Pattern, block_range};
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
 use crate::stage::{Span, Stages, consecutive};
@@ -53,6 +53,9 @@ impl Broadcast {
         lease: Lease<Arc<Allocation>>,
     ) -> Result<Done, Stop> {
         let memory = self.laid_out(service, team.place() == self.root, packing, lease.memory)?;
+        if algorithm == Algorithm::Shared {
+            return self.run_shared(service, lease.slot, memory);
+        }
         if self.chunks == 1 {
             let stages = self.stages(team, algorithm, service, 0);
             return run(service, stages, lease.slot, memory);
@@ -77,6 +80,12 @@ impl Broadcast {
         ended
             .into_iter()
             .try_fold(Done::default(), |done, of| Ok(done.and(of?)))
+    }
+
+    fn run_shared(&self, service: &mut Service, lease: usize, memory: Bytes) -> Result<Done, Stop> {
+        let mut messages = vec![0..0; service.team.size()];
+        messages[self.root] = 0..self.elements.size();
+        shared::run(service, Pattern::Moved(messages), 1, lease, memory)
     }
 
     fn laid_out(
@@ -164,6 +173,7 @@ impl Allgather {
                 stages.allgather_by_leaders((team, machine), &messages, cut);
             }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
+            (Algorithm::Shared, _) => {}
             _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),
         }
         let is_packed_first = machine.is_some();
@@ -175,6 +185,13 @@ impl Allgather {
         let memory = service.bytes(lease.memory, scratch, if staged { bytes } else { 0 });
         let place = (service.team.place(), is_packed_first);
         let memory = self.laid_out(memory, own, result, place)?;
+        if algorithm == Algorithm::Shared {
+            service.spare.keep_stages(stages);
+            let messages =
+                consecutive(lengths()).map(|span| span.result..span.result + span.length);
+            let pattern = Pattern::Moved(messages.collect());
+            return shared::run(service, pattern, 1, lease.slot, memory);
+        }
         run(service, stages, lease.slot, memory)
     }
 
@@ -246,6 +263,13 @@ impl AllToAll {
         let packings = [self.send, self.receive].map(|arrays| service.packing(arrays.of(0)));
         match algorithm {
             Algorithm::Pairwise { segment } => self.send_straight(segment, service, packings),
+            Algorithm::Shared => {
+                let (mut memory, lease) = self.straight(service, 0, packings)?;
+                let length = self.receive.of(0).size();
+                let own = service.team.place() * length;
+                memory.keep((own, own), length);
+                shared::run(service, Pattern::Exchanged(length), 1, lease, memory)
+            }
             _ => self.combine_messages(service, packings),
         }
     }
@@ -254,13 +278,11 @@ impl AllToAll {
         self.send.of(0).first() == self.receive.of(0).first()
     }
 
-    /// Each message leaves from the program's buffer and arrives there, if its bytes are packed
-    /// there and both buffers differ; otherwise from and to a staging buffer.
     fn send_straight(
         self,
         segment: usize,
         service: &mut Service,
-        [from, to]: [Packing; 2],
+        packings: [Packing; 2],
     ) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let length = self.receive.of(0).size();
@@ -272,12 +294,27 @@ impl AllToAll {
             length,
         };
         stages.pairwise(&service.team, (0..p).map(span), segment);
+        let scratch = scratch_units(&stages, service.pacing);
+        let (memory, lease) = self.straight(service, scratch, packings)?;
+        run(service, stages, lease, memory)
+    }
+
+    /// The memory of a call in which each message leaves from the program's buffer and arrives
+    /// there, if its bytes are packed there and both buffers differ; otherwise from and to a
+    /// staging buffer. And its lease.
+    fn straight(
+        &self,
+        service: &mut Service,
+        scratch: usize,
+        [from, to]: [Packing; 2],
+    ) -> Result<(Bytes, usize), Stop> {
+        let (place, p) = (service.team.place(), service.team.size());
+        let length = self.receive.of(0).size();
         let input = from
             .bytes_of_all(&self.send)
             .filter(|_| !self.is_in_place());
         let staged = [input.is_none(), to.bytes().is_none()].map(usize::from);
         let staging = staged.iter().sum::<usize>() * length * p;
-        let scratch = scratch_units(&stages, service.pacing);
         let need = Need::sometimes(scratch, 2 * length * p, staging > 0);
         let lease = service.pool.lease(&service.private, need)?;
         let mut memory = service.bytes(lease.memory, scratch, staging);
@@ -299,7 +336,7 @@ impl AllToAll {
                 memory.unpack_to(range, to);
             }
         }
-        run(service, stages, lease.slot, memory)
+        Ok((memory, lease.slot))
     }
 
     fn combine_messages(
@@ -348,7 +385,71 @@ impl GatherScatter {
         Touched::moved(whole.collect(), in_place.into_iter().collect())
     }
 
-    pub(super) fn run(self, service: &mut Service) -> Result<Done, Stop> {
+    pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
+        match algorithm {
+            Algorithm::Shared => self.share(service),
+            _ => self.pass_on(service),
+        }
+    }
+
+    /// In shared memory, from the program's buffers and to them where their bytes are packed there.
+    fn share(self, service: &mut Service) -> Result<Done, Stop> {
+        let (place, root, length) = (service.team.place(), self.root, self.length);
+        let all = |whole: &Arrays| whole.all().collect();
+        // What this process sends, and what it receives, by rank. In place, the root has its own.
+        let whole: Vec<Array> = self.whole.as_ref().map_or_else(Vec::new, all);
+        let part: Vec<Array> = self.part.into_iter().collect();
+        let keeps = place != root || !part.is_empty();
+        let (sends, receives) = match (self.gathers, place == root) {
+            (true, _) => (part, whole),
+            (false, true) => (whole, part),
+            (false, false) => (Vec::new(), part),
+        };
+        let packed = |arrays: &[Array], service: &mut Service| {
+            let first = arrays.first().map(|&first| service.packing(first));
+            let packing = |&array: &Array| first.map(|first| first.of(array));
+            arrays.iter().filter_map(packing).collect::<Vec<_>>()
+        };
+        let (from, to) = (packed(&sends, service), packed(&receives, service));
+        let input = joined(&from);
+        let is_staged = |packing: &&Packing| packing.bytes().is_none();
+        let copies = if input.is_some() { 0 } else { from.len() };
+        let staging = (copies + to.iter().filter(is_staged).count()) * length;
+        let most = (service.team.size() + 1) * length;
+        let need = Need::sometimes(0, most, staging > 0);
+        let lease = service.pool.lease(&service.private, need)?;
+        let mut memory = service.bytes(lease.memory, 0, staging);
+        match input {
+            Some(input) => memory.set_input(input),
+            None => memory.stage_input(from)?,
+        }
+        for (index, to) in to.into_iter().enumerate() {
+            let range = index * length..(index + 1) * length;
+            match to.bytes() {
+                Some(home) => {
+                    memory.add_home(home);
+                    continue;
+                }
+                None => memory.add_staged(length),
+            }
+            if place != root || self.gathers && index != root {
+                memory.unpack_to(range, to);
+            } else if keeps {
+                memory.unpack_at_end(range, to);
+            }
+        }
+        let (pattern, own) = match self.gathers {
+            true => (Pattern::Gathered(root, length), (0, root * length)),
+            false => (Pattern::Dealt(root, length), (root * length, 0)),
+        };
+        if place == root && keeps {
+            memory.keep(own, length);
+        }
+        shared::run(service, pattern, 1, lease.slot, memory)
+    }
+
+    /// Along a tree.
+    fn pass_on(self, service: &mut Service) -> Result<Done, Stop> {
         let (place, p) = (service.team.place(), service.team.size());
         let (root, length) = (self.root, self.length);
         let mut stages = service.spare.stages();
@@ -383,6 +484,15 @@ impl GatherScatter {
         }
         run(service, stages, slot, memory)
     }
+}
+
+/// The memory of all of these elements, one after the other, if that is their packed form.
+fn joined(packings: &[Packing]) -> Option<Region> {
+    let mut regions = packings.iter().map(Packing::bytes);
+    regions.try_fold(Region::empty(), |all, region| match all.length() {
+        0 => region,
+        _ => all.joined(region?),
+    })
 }
 
 /// Memory on lease for a call of `stages` whose result, `length` bytes, is staged on all processes.

@@ -77,9 +77,14 @@ impl State {
             }
             None => self.choose_by_model(facts)?,
         };
-        if learning.ground().is_none() {
-            self.settle_before(learning, facts, choice);
+        if learning.ground().is_some() {
+            return Ok(choice);
         }
+        let waits = choice == Ok(Algorithm::Shared)
+            && !self.shares_memory()
+            && !learning.is_sharing_worth_it(&facts);
+        let choice = if waits { Err(Reason::OneNode) } else { choice };
+        self.settle_before(learning, facts, choice);
         Ok(choice)
     }
 
@@ -183,9 +188,14 @@ impl State {
         if settings.asks_for_nodes(facts.operation) {
             return select::choose(&facts, settings).map_err(Stop::Native);
         }
-        // The nodes are asked for only where they can matter.
-        select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
-        let nodes = self.nodes()?.count();
+        let nodes = match self.known_nodes() {
+            Some(nodes) => nodes,
+            // They are asked for only where they can matter.
+            None => {
+                select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
+                self.nodes()?.count()
+            }
+        };
         select::choose(&Facts { nodes, ..facts }, settings).map_err(Stop::Native)
     }
 

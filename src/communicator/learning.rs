@@ -185,6 +185,12 @@ impl Learning {
         self.before.lock().prospect.step(facts, nodes)
     }
 
+    /// Whether calls on one node have taken long enough by now for memory to be made that processes
+    /// share, for one that was counted.
+    pub(super) fn is_sharing_worth_it(&self, facts: &Facts) -> bool {
+        self.before.lock().prospect.is_sharing_worth_it(facts)
+    }
+
     /// Nanoseconds that the latest call took this process.
     pub(super) fn latest_time(&self) -> u64 {
         self.before.lock().taken
@@ -363,7 +369,7 @@ fn first_of(
     let predicted = select::predicted(facts, settings, known.network);
     let mut learned = match settings.select {
         Select::Tune => Learned::to_tune(&predicted),
-        _ => Learned::new(&predicted),
+        _ => Learned::new(&predicted).presuming(select::presumed(facts, settings)),
     };
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),

@@ -16,6 +16,7 @@
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `network` | what messages take between its processes |
 //! | `roll` | whether each process of the job has circulant |
+//! | `sharing` | memory that the processes of one node share |
 //! | `state` | who is in a communicator, the agreed settings, the nodes |
 //! | `service` | what serves its calls |
 //!
@@ -34,6 +35,7 @@ mod lookup;
 mod network;
 mod roll;
 mod service;
+mod sharing;
 mod state;
 
 pub use job::process;

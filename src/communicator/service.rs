@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::Stop;
+use super::{Stop, sharing};
 use crate::engine::{Engine, Pacing, Synchronous};
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Operator, Private, device};
 use crate::nodes::Nodes;
@@ -12,7 +12,7 @@ use crate::schedule::Rule;
 use crate::select::{self, Algorithm, CHUNKS_MAX, Reason, Settings};
 use crate::stage::Stages;
 use crate::team::{Graph, Machine, Ranks, Team};
-use crate::transport::{Bytes, Lists, Packing};
+use crate::transport::{Bytes, Lists, Packing, SharedMemory};
 
 /// What serves the calls on one communicator.
 pub struct Service {
@@ -32,6 +32,10 @@ pub struct Service {
     machine: Option<Machine>,
     /// The rule for the skips of the algorithms with one block.
     rule: Rule,
+    /// Memory that its processes share, if they are on one node and a call has run there.
+    pub shared: Option<SharedMemory>,
+    /// Whether there cannot be any.
+    cannot_share: bool,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
     /// How far rounds overlap.
@@ -126,6 +130,8 @@ impl Service {
             team: Team::new(graph, Ranks::from(first), place),
             machine: None,
             rule: settings.skips,
+            shared: None,
+            cannot_share: false,
             pool: Pool::new(place, settings.scratch_max),
             pacing: Pacing {
                 window: settings.window,
@@ -154,6 +160,22 @@ impl Service {
             let ranks: Vec<_> = (0..team.size()).map(|place| team.rank(place)).collect();
             let machine = Machine::new(Arc::clone(nodes), &ranks, team.place(), self.rule);
             self.machine = Some(machine);
+        }
+    }
+
+    /// Makes the memory that its processes share, once. Collective at the first call.
+    ///
+    /// # Errors
+    /// Native, if there is none.
+    pub fn share(&mut self, most: u64) -> Result<(), Stop> {
+        if self.shared.is_none() && !self.cannot_share {
+            let ends = (self.team.size(), self.team.place());
+            self.shared = sharing::share(self.communicator(), ends, most)?;
+            self.cannot_share = self.shared.is_none();
+        }
+        match self.cannot_share {
+            true => Err(Stop::Native(Reason::SharedMemory)),
+            false => Ok(()),
         }
     }
 

@@ -304,6 +304,11 @@ impl State {
         matches!(*self.service.lock(), ServiceState::Ready(_))
     }
 
+    /// Whether there is memory that its processes share.
+    pub(super) fn shares_memory(&self) -> bool {
+        matches!(&*self.service.lock(), ServiceState::Ready(service) if service.shared.is_some())
+    }
+
     /// Runs `call` with this communicator's service, which is made if need be (collective). `data`
     /// are elements of this process, of each datatype in the call.
     ///

@@ -185,6 +185,10 @@ impl Array {
             to.copy_from(from);
             return Ok(());
         }
+        if self.datatype.is_in_one_piece() {
+            self.copy_each(from);
+            return Ok(());
+        }
         /// Bytes that are packed at once, if elements are not larger.
         const STEP: usize = 32 << 10;
         from.in_steps(STEP, |elements, range| {
@@ -198,6 +202,46 @@ impl Array {
             self.part(first..first + elements.count)
                 .unpack(middle, communicator)
         })
+    }
+
+    /// Copies elements of which each is in one piece, one after the other.
+    fn copy_each(&self, from: &Array) {
+        let piece = |array: &Array, index: usize| {
+            let start = array.part(index..index + 1).data();
+            // SAFETY: the data of an element, by the contract of `new`.
+            unsafe { Region::new(start, array.datatype.size()) }
+        };
+        for index in 0..self.count {
+            piece(self, index).copy_from(piece(from, index));
+        }
+    }
+
+    /// Copies the elements of `from` to circulant's own memory, with what lies in their gaps, if
+    /// that can be read: elements of which the data of two neighbours are less than a page apart.
+    /// Then every gap is on a page with data. Says whether it has.
+    ///
+    /// # Safety
+    /// The gaps of these elements may be written as the elements may.
+    ///
+    /// # Panics
+    /// If they are not as many.
+    pub unsafe fn overwrite(&self, from: &Array) -> bool {
+        /// Bytes of the smallest page.
+        const PAGE: usize = 4096;
+        let span = match self.datatype.stride() {
+            Some(stride) if stride <= PAGE && self.datatype == from.datatype => {
+                self.count.saturating_sub(1) * stride + self.datatype.true_extent()
+            }
+            _ => return false,
+        };
+        assert_eq!(self.count, from.count);
+        if self.count > 0 {
+            // SAFETY: elements and gaps, by the contract of `new` and of this function; those of
+            // `from` are only read, and are there as said above.
+            let memory = |array: &Array| unsafe { Region::new(array.data(), span) };
+            memory(self).copy_from(memory(from));
+        }
+        true
     }
 
     /// Copies the memory of the elements of `from`, which are as many and of the same datatype,

@@ -130,6 +130,24 @@ impl Communicator {
         Ok(Communicator(alone))
     }
 
+    /// Lets MPI make progress. Local.
+    ///
+    /// # Errors
+    /// MPI's, such as that it was revoked, or that a process of it has failed.
+    pub fn progress(self) -> Result<(), Error> {
+        let (constants, mut flag) = (&native().constants, 0);
+        // SAFETY: a communicator that is in use; writes an integer. No message is received.
+        check(unsafe {
+            (native().functions.PMPI_Iprobe)(
+                constants.any_source.0,
+                super::SETUP_TAG,
+                self.0,
+                &mut flag,
+                super::ignored_status(),
+            )
+        })
+    }
+
     /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error.
     /// Local.
     pub fn revoke(self) {

@@ -329,10 +329,27 @@ impl Datatype {
         self.true_lower == 0 && self.true_extent == self.size && self.extent == self.size as isize
     }
 
+    /// Whether the data of an element is in one piece, though there are gaps between elements.
+    pub fn is_in_one_piece(&self) -> bool {
+        self.true_extent == self.size
+    }
+
+    /// Bytes from the first byte of data of an element to behind its last.
+    pub fn true_extent(&self) -> usize {
+        self.true_extent
+    }
+
+    /// Bytes from an element to the next, if none lies in another's gaps.
+    pub fn stride(&self) -> Option<usize> {
+        usize::try_from(self.extent)
+            .ok()
+            .filter(|&stride| stride >= self.true_extent)
+    }
+
     /// Whether elements that follow each other may lie in each other's gaps, or before each other:
     /// then the memories of different elements cannot be told apart by their bounds.
     pub fn interleaves(&self) -> bool {
-        !usize::try_from(self.extent).is_ok_and(|extent| extent >= self.true_extent)
+        self.stride().is_none()
     }
 
     /// Whether it is one of MPI's own datatypes.

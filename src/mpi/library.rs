@@ -175,6 +175,7 @@ natives! {
         PMPI_Ibarrier(MPI_Comm, *mut MPI_Request);
         PMPI_Initialized(*mut c_int);
         PMPI_Intercomm_merge(MPI_Comm, c_int, *mut MPI_Comm);
+        PMPI_Iprobe(c_int, c_int, MPI_Comm, *mut c_int, *mut MPI_Status);
         PMPI_Irecv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
         PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
         PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
@@ -330,6 +331,7 @@ constants! {
     bottom: Address = BOTTOM;
     status_ignore: Address = STATUS_IGNORE;
     keyval_invalid: Integer = KEYVAL_INVALID;
+    any_source: Integer = ANY_SOURCE;
     proc_null: Integer = PROC_NULL;
     root: Integer = ROOT;
     undefined: Integer = UNDEFINED;

@@ -25,6 +25,7 @@
 //! | [`Reversed`]`<Leaders<P>>` | reductions and reduce-scatters, by node | future work of 1 |
 //! | [`Direct`] | gather and scatter within a node, for the above | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
+//! | [`Shared`] | all of these, on one node, by memory that its processes share | |
 //!
 //! The papers:
 //!
@@ -52,6 +53,7 @@ mod ordered;
 mod pairwise;
 mod pipelined_allgather;
 mod reversed;
+mod shared;
 mod successive;
 mod tree_broadcast;
 
@@ -67,6 +69,7 @@ pub use ordered::Ordered;
 pub use pairwise::Pairwise;
 pub use pipelined_allgather::PipelinedAllgather;
 pub use reversed::Reversed;
+pub use shared::{Copied, Folded, Pattern, Shared, Step};
 pub use successive::{Succession, Tree};
 pub use tree_broadcast::TreeBroadcast;
 

@@ -66,6 +66,8 @@ pub enum Algorithm {
         /// Bytes of a step.
         segment: usize,
     },
+    /// In memory that the processes of one node share.
+    Shared,
 }
 
 /// How messages are cut.
@@ -96,6 +98,7 @@ impl Algorithm {
             Algorithm::Dissemination { .. } => 12,
             Algorithm::Growing { .. } => 13,
             Algorithm::Pairwise { .. } => 14,
+            Algorithm::Shared => 15,
         }
     }
 

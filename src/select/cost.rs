@@ -182,8 +182,10 @@ impl Cost {
 
 /// The predicted cost of `call`, run by `algorithm`.
 pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
-    if let Algorithm::Leaders { cut } = algorithm {
-        return by_leaders(call, cut);
+    match algorithm {
+        Algorithm::Leaders { cut } => return by_leaders(call, cut),
+        Algorithm::Shared => return in_shared_memory(call),
+        _ => {}
     }
     let is_allreduce = call.operation == Operation::Allreduce;
     let q = f64::from(call.phases());
@@ -209,6 +211,28 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     Cost {
         rounds,
         bytes: bytes * call.processes_per_node() as f64,
+    }
+}
+
+/// The predicted cost of `call`, run in shared memory. A byte that a process copies there, or
+/// combines, counts as half of one that is sent, which is copied twice; a meeting as a message. All
+/// processes copy at once, as all send at once where the network of a node is measured.
+fn in_shared_memory(call: &Facts) -> Cost {
+    /// Bytes of a step, about.
+    const STEP: f64 = 64e3;
+    let (m, p) = (call.bytes as f64, call.processes as f64);
+    let copied = match call.operation {
+        Operation::Bcast => m,
+        Operation::Allgather | Operation::Allgatherv => m * (1.0 + 1.0 / p),
+        Operation::Gather | Operation::Scatter => m,
+        Operation::Alltoall => 2.0 * m,
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => 2.0 * m,
+        _ => 3.0 * m,
+    };
+    let meetings = if call.operation.combines() { 2.0 } else { 1.0 };
+    Cost {
+        rounds: meetings * (m / STEP).ceil(),
+        bytes: copied / 2.0 * call.processes_per_node() as f64,
     }
 }
 

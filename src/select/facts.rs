@@ -162,6 +162,8 @@ pub enum Reason {
     Empty,
     /// The program has called `MPI_Pcontrol(0)`.
     SwitchedOff,
+    /// The processes of the node cannot share memory, or the call cannot run there.
+    SharedMemory,
     /// A buffer is in the memory of a device.
     DeviceMemory,
     /// A check of a call of the same operation and size class found another result than the MPI

@@ -6,7 +6,7 @@
 //! is the fastest. From then on that one runs the calls, and the choice is reviewed now and then.
 //!
 //! ```text
-//! each call:  native, until its time is known
+//! each call:  native, or who is presumed to be the fastest, until its time is known
 //!             else the candidate with the fewest samples that the budget allows
 //!             else the fastest so far
 //! each time:  the first of a candidate opens connections, and does not count
@@ -94,6 +94,8 @@ pub struct Learned {
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
     choice: Option<Incumbent>,
+    /// Who runs the calls before times say more.
+    presumed: usize,
     /// What follows from the times so far: who is to be tried next, if somebody is, and who runs
     /// the calls meanwhile.
     wanted: Option<usize>,
@@ -178,6 +180,7 @@ impl Learned {
             calls: 0,
             excess: 0.0,
             choice: None,
+            presumed: NATIVE,
             wanted: None,
             leader: NATIVE,
         }
@@ -191,6 +194,12 @@ impl Learned {
             ..Learned::new(predicted)
         }
         .concluded()
+    }
+
+    /// The same, where this candidate runs the calls before times say more.
+    pub fn presuming(self, candidate: usize) -> Learned {
+        let presumed = candidate.min(self.candidates.len() - 1);
+        Learned { presumed, ..self }.concluded()
     }
 
     fn concluded(mut self) -> Learned {
@@ -359,12 +368,10 @@ impl Learned {
         })
     }
 
-    /// Whether a candidate runs calls that are no trials.
+    /// Whether a candidate runs calls that are no trials, or may.
     fn is_in_use(&self, candidate: usize) -> bool {
-        candidate == NATIVE
-            || self
-                .choice
-                .is_some_and(|choice| choice.candidate == candidate)
+        let chosen = self.choice.map_or(self.presumed, |choice| choice.candidate);
+        candidate == NATIVE || candidate == chosen
     }
 
     fn is_affordable(&self, candidate: usize, overhead: f64) -> bool {
@@ -407,6 +414,10 @@ impl Learned {
     fn leading(&self) -> usize {
         if let Some(choice) = self.choice {
             return choice.candidate;
+        }
+        let presumed = &self.candidates[self.presumed];
+        if !presumed.is_out && presumed.samples.is_empty() {
+            return self.presumed;
         }
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(_, candidate)| !candidate.is_out && !candidate.samples.is_empty());
@@ -604,6 +615,30 @@ mod tests {
         let left = learned.candidates.iter().zip(&machine.times);
         let left = left.filter(|(candidate, _)| !candidate.is_out);
         left.map(|(_, time)| *time).fold(f64::MAX, f64::min)
+    }
+
+    /// Who is presumed to be the fastest runs the calls until it was tried, and then if it is.
+    #[test]
+    fn the_presumed_runs_the_calls_until_times_say_more() {
+        for (ours, chosen) in [(0.5, 2), (3.0, NATIVE)] {
+            let mut learned = Learned::new(&[1.0, f64::INFINITY, 0.9]).presuming(2);
+            assert_eq!(learned.turn(|| 1e3), Turn::Use(2));
+            let mut turns = Vec::new();
+            for _ in 0..200 {
+                let turn = learned.turn(|| 0.01);
+                if let Turn::Try(candidate) = turn {
+                    let seconds = if candidate == NATIVE { 1.0 } else { ours };
+                    learned.tell(candidate, seconds, 0.01);
+                }
+                turns.push(turn);
+            }
+            assert_eq!(learned.choice(), Some(chosen));
+            assert_eq!(turns.last(), Some(&Turn::Use(chosen)));
+            let is_tried = |candidate| turns.contains(&Turn::Try(candidate));
+            assert!(is_tried(NATIVE) && is_tried(2) && !is_tried(1));
+            let untried = turns.iter().take_while(|&&turn| turn != Turn::Try(2));
+            assert!(!untried.into_iter().any(|&turn| turn == Turn::Use(NATIVE)));
+        }
     }
 
     proptest! {

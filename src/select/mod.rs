@@ -85,7 +85,8 @@ const LARGEST_LOSS: f64 = 1.1;
 /// 2. `CIRCULANT_FORCE` takes what is left.
 /// 3. Native: a message smaller than `CIRCULANT_MIN_BYTES`, unless a rule names its size.
 /// 4. An operation's rule `circulant` takes what is left.
-/// 5. `auto` takes a call if its processes are on several nodes and the cost model predicts a gain.
+/// 5. `auto` takes a call if the cost model predicts a gain; on one node, if it is large enough for
+///    shared memory.
 ///
 /// While something is unknown, a call is taken if it may turn out to be ours.
 ///
@@ -97,9 +98,10 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 
 /// Whether [`choose`] may take a call that is not forced, and whose nodes are not known yet.
 ///
-/// Two numbers of nodes stand for all others: as many as processes, and the fewest on which leaders
-/// gain, `native::FEW_NODES` + 1. On the latter the MPI library is charged the most that it is on
-/// any number of nodes.
+/// Three numbers of nodes stand for all others: as many as processes; one; and the fewest on which
+/// leaders gain, `native::FEW_NODES` + 1. On the latter the MPI library is charged the most that it
+/// is on any number of nodes. Calls that are learned of do not ask for the nodes to be found for
+/// the sake of one: that waits until it costs little beside them (`prospect`).
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
@@ -107,7 +109,13 @@ pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Rea
     let on = |nodes| Facts { nodes, ..*facts };
     let most = on(facts.processes);
     let fewest = on(facts.processes.min(native::FEW_NODES + 1));
+    let is_learned = Kind::of(facts, settings).is_some_and(|kind| kind.is_learned(settings));
+    let on_one = |reason| match is_learned {
+        true => Err(reason),
+        false => choose(&on(1), settings).map_err(|_| reason),
+    };
     choose(&most, settings)
+        .or_else(on_one)
         .or_else(|_| choose_beside(&fewest, settings, &most))
         .map(drop)
 }
@@ -139,6 +147,9 @@ fn choose_by(
         return Ok(fastest.algorithm);
     }
     let is_named = |candidate: &Candidate| is_of(candidate.algorithm, named);
+    if facts.nodes <= 1 {
+        return choose_on_one_node(facts, settings);
+    }
     let candidates = candidates(facts, settings, Sizing::Unmeasured).filter(is_named);
     let native = Network::COMMON.map(|network| native::seconds(charged, network));
     let parts = candidates.map(|candidate| {
@@ -148,15 +159,43 @@ fn choose_by(
     let (best, part) = parts
         .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
         .ok_or(Reason::NotCommutative)?;
-    if best.algorithm == Algorithm::Gray {
-        Ok(best.algorithm)
-    } else if facts.nodes <= 1 {
-        Err(Reason::OneNode)
-    } else if part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS {
+    let gains = part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS;
+    if gains || best.algorithm == Algorithm::Gray {
         Ok(best.algorithm)
     } else {
         Err(Reason::CostModel)
     }
+}
+
+/// From how many bytes on a call on one node runs in shared memory, unless measurement says
+/// otherwise: there it is faster with the MPI libraries that were measured
+/// (docs/research/performance.md#one-host). Parts of few kilobytes are natively copied once; and
+/// where all goes to one root, the others are soon done.
+const fn shared_from(operation: Operation) -> u64 {
+    match operation {
+        Operation::Reduce | Operation::Gather => 64 << 10,
+        Operation::Allgather | Operation::Allgatherv | Operation::Alltoall | Operation::Scatter => {
+            32 << 10
+        }
+        _ => 16 << 10,
+    }
+}
+
+fn choose_on_one_node(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
+    if is_gray(facts, settings) {
+        return Ok(Algorithm::Gray);
+    }
+    let is_large = facts.bytes >= shared_from(facts.operation);
+    let shared = shared(facts, settings).filter(|_| is_large);
+    shared.ok_or(Reason::OneNode)
+}
+
+/// The place of the candidate that runs calls of these facts before they are tried: the MPI
+/// library's, but in shared memory.
+pub fn presumed(facts: &Facts, settings: &Settings) -> usize {
+    let is_shared =
+        facts.nodes == 1 && choose_on_one_node(facts, settings) == Ok(Algorithm::Shared);
+    if is_shared { SHARED } else { NATIVE }
 }
 
 /// What part of the MPI library's predicted time a call takes on the common networks.
@@ -222,23 +261,28 @@ fn must_be_ours(
     }
 }
 
-/// The fastest candidate for a call that is ours in any case: by leaders where there are any; else
-/// the same on any number of nodes.
+/// The fastest candidate for a call that is ours in any case: by leaders where there are any, or in
+/// shared memory if a rule names that; else the same on any number of nodes.
 fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Candidate> {
     let network = Network::of_blocks(facts.operation, settings);
     let of = |facts: &Facts, may_be: &dyn Fn(Algorithm) -> bool| {
         let candidates = candidates(facts, settings, Sizing::Given);
-        let may_be = |candidate: &Candidate| {
-            is_of(candidate.algorithm, named) && may_be(candidate.algorithm)
+        let is_named = |algorithm| match named {
+            // Forced calls are on circulant graphs.
+            None => algorithm != Algorithm::Shared,
+            named => is_of(algorithm, named),
         };
+        let may_be =
+            |candidate: &Candidate| is_named(candidate.algorithm) && may_be(candidate.algorithm);
         fastest(candidates.filter(may_be), network)
     };
     let apart = Facts {
         nodes: facts.processes,
         ..*facts
     };
-    let is_by_leaders = |algorithm| matches!(algorithm, Algorithm::Leaders { .. });
-    of(facts, &is_by_leaders).or_else(|| of(&apart, &|_| true))
+    let is_of_nodes =
+        |algorithm| matches!(algorithm, Algorithm::Leaders { .. } | Algorithm::Shared);
+    of(facts, &is_of_nodes).or_else(|| of(&apart, &|_| true))
 }
 
 /// The rules that hold for a call, or may hold while something is unknown. One that names an
@@ -443,6 +487,7 @@ fn exist(facts: &Facts) -> bool {
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
+/// - On one node, all are in shared memory, if there may be any.
 fn candidates(
     facts: &Facts,
     settings: &Settings,
@@ -470,11 +515,14 @@ enum Sizing {
 /// The most candidates of ours on a flat circulant graph, and as many by leaders of nodes.
 const FLAT: usize = 4;
 
-/// The most candidates of ours.
-const SLOTS: usize = 2 * FLAT;
+/// The most candidates of ours: one more is in shared memory.
+const SLOTS: usize = 2 * FLAT + 1;
 
 /// The most candidates, the MPI library among them.
 pub const PLACES: usize = 1 + SLOTS;
+
+/// The place of the candidate in shared memory: the last.
+const SHARED: usize = PLACES - 1;
 
 /// What the candidates are called, the MPI library first: by their places.
 pub const CANDIDATES: [&str; PLACES] = [
@@ -487,6 +535,7 @@ pub const CANDIDATES: [&str; PLACES] = [
     "leaders-n",
     "leaders-n/2",
     "leaders-2n",
+    "shared",
 ];
 
 /// The algorithms of a call, each at a place of its own.
@@ -497,11 +546,14 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         }
         other => other,
     };
-    let (flat, by_leaders) = (
-        flat(facts, settings, of_process),
-        by_leaders(facts, settings, sizing),
-    );
-    let mut all = flat.into_iter().chain(by_leaders);
+    let shared = shared(facts, settings);
+    let flat = match (shared, sizing) {
+        // What is copied twice is not tried beside what is copied once.
+        (Some(_), Sizing::Measured(_)) => [None; FLAT],
+        _ => flat(facts, settings, of_process),
+    };
+    let by_leaders = by_leaders(facts, settings, sizing);
+    let mut all = flat.into_iter().chain(by_leaders).chain([shared]);
     std::array::from_fn(|_| all.next().flatten())
 }
 
@@ -586,6 +638,25 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     })
 }
 
+/// In memory that the processes of one node share.
+fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
+    let is_on_one_node = facts.nodes == 1 && facts.processes > 1 && facts.smaller_group == 0;
+    let may_be =
+        !facts.operation.is_added() && is_on_one_node && exist(facts) && !is_gray(facts, settings);
+    let has_slots = slot_bytes(settings.shared_max, facts.processes).is_some();
+    (may_be && has_slots).then_some(Algorithm::Shared)
+}
+
+/// Bytes of a slot of the memory that so many processes share, of which there are two for each, if
+/// they may share so much. Larger slots would not stay in the processors' caches.
+pub fn slot_bytes(most: u64, processes: usize) -> Option<usize> {
+    const LEAST: u64 = 4 << 10;
+    const MOST: u64 = 256 << 10;
+    let each = most / (2 * processes.max(1) as u64);
+    let bytes = each.min(MOST) / LEAST * LEAST;
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)
+}
+
 /// n, and other numbers of blocks. Where settings say how many there are, these.
 fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usize; 3] {
     let given = blocks(facts, settings);
@@ -660,6 +731,7 @@ mod tests {
             Algorithm::Dissemination { segment },
             Algorithm::Growing { segment },
             Algorithm::Pairwise { segment },
+            Algorithm::Shared,
         ];
         assert_eq!(all.len(), Algorithm::VARIANTS.len());
         for algorithm in all {
@@ -683,7 +755,6 @@ mod tests {
     fn auto_takes_a_call_only_where_a_gain_is_predicted() {
         let auto = Settings::default();
         assert!(choose(&call(64 * MIB, 16, 16), &auto).is_ok());
-        assert_eq!(choose(&call(64 * MIB, 16, 1), &auto), Err(Reason::OneNode));
         assert_eq!(choose(&call(100, 16, 16), &auto), Err(Reason::Small));
         assert_eq!(choose(&call(16384, 16, 16), &auto), Err(Reason::CostModel));
         // A flat circulant graph would cross each node's port 32 times over.
@@ -1107,7 +1178,13 @@ mod tests {
                             ..call(bytes, processes, nodes)
                         };
                         let any = choose_on_any_nodes(&on(processes), &settings);
-                        let taken = (1..=processes).filter(|&n| choose(&on(n), &settings).is_ok());
+                        // What is learned of is tried in shared memory before its nodes are asked
+                        // for, or never.
+                        let is_learned = Kind::of(&on(processes), &settings)
+                            .is_some_and(|kind| kind.is_learned(&settings));
+                        let least = if is_learned { 2 } else { 1 };
+                        let taken =
+                            (least..=processes).filter(|&n| choose(&on(n), &settings).is_ok());
                         let taken: Vec<_> = taken.collect();
                         assert!(any.is_ok() || taken.is_empty(), "{:?} {taken:?}", on(0));
                         native += usize::from(any.is_err());
@@ -1136,7 +1213,7 @@ mod tests {
     fn auto_leaves_few_nodes_alone() {
         let auto = Settings::default();
         for operation in Operation::VARIANTS.iter().copied() {
-            for nodes in 1..=native::FEW_NODES {
+            for nodes in 2..=native::FEW_NODES {
                 for processes in [2, 3, 4, 6, 16, 32, 48, 128] {
                     for bytes in [4096, 65_536, MIB, 64 * MIB] {
                         let facts = Facts {
@@ -1149,6 +1226,53 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// On one node calls are in shared memory from some size on, unless there is none; what is
+    /// forced is not.
+    #[test]
+    fn calls_on_one_node_share_memory() {
+        let (auto, none) = (
+            Settings::default(),
+            Settings {
+                shared_max: 0,
+                ..Settings::default()
+            },
+        );
+        for operation in Operation::VARIANTS.iter().copied() {
+            let on = |bytes, order, nodes| Facts {
+                operation,
+                order,
+                ..call(bytes, 16, nodes)
+            };
+            for order in [Order::Any, Order::Commutative, Order::Ranks] {
+                let exists = exist(&on(MIB, order, 1));
+                let expected = match operation.is_added() {
+                    _ if !exists => Err(Reason::NotCommutative),
+                    true => Err(Reason::OneNode),
+                    false => Ok(Algorithm::Shared),
+                };
+                assert_eq!(choose(&on(MIB, order, 1), &auto), expected, "{operation:?}");
+                assert!(choose(&on(8 << 10, order, 1), &auto).is_err());
+                assert!(choose(&on(MIB, order, 1), &none).is_err());
+                assert_ne!(choose(&on(MIB, order, 2), &auto), Ok(Algorithm::Shared));
+                let is_presumed = presumed(&on(MIB, order, 1), &auto) == SHARED;
+                assert_eq!(is_presumed, expected.is_ok());
+                let forced = Settings {
+                    force: true,
+                    ..Settings::default()
+                };
+                assert_ne!(choose(&on(MIB, order, 1), &forced), Ok(Algorithm::Shared));
+            }
+        }
+        assert_eq!(CANDIDATES[SHARED], Algorithm::Shared.name());
+        // Two slots of a page for each process, at least.
+        let largest = |processes| slot_bytes(auto.shared_max, processes);
+        assert_eq!(largest(2), Some(256 << 10));
+        assert_eq!(largest(128), Some(64 << 10));
+        assert_eq!(largest(1000), Some(8 << 10));
+        assert_eq!(largest(2048), Some(4 << 10));
+        assert_eq!(largest(2049), None);
     }
 
     /// Results that depend on the order of combination are learned of only if settings say so; what

@@ -85,7 +85,35 @@ impl Prospect {
     pub fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
         let survey = self.survey(facts).missing(self.next_survey);
         let measurement = nodes.map(|nodes| self.measurement(facts, nodes).missing(0.0));
-        survey.min(measurement.unwrap_or(u64::MAX)) / 2
+        let sharing = Some(self.calls_to_sharing(facts));
+        let sharing = sharing.filter(|&calls| nodes == Some(1) && calls > 0);
+        let all = [Some(survey), measurement, sharing];
+        all.into_iter().flatten().min().unwrap_or(0) / 2
+    }
+
+    /// Whether calls on one node have taken so long by now that to make memory which processes share
+    /// costs little beside them.
+    pub fn is_sharing_worth_it(&self, facts: &Facts) -> bool {
+        self.calls_to_sharing(facts) == 0
+    }
+
+    /// How many more calls of these facts that takes.
+    fn calls_to_sharing(&self, facts: &Facts) -> u64 {
+        /// Seconds: a private communicator, and slots for calls of some 10 kB.
+        const PRICE: f64 = 150e-6;
+        /// The part of the calls' time that it may take.
+        const PART: f64 = 0.06;
+        let network = self.of_one_node();
+        let missing = PRICE / PART - self.least.on(network);
+        (missing / least(facts).on(network)).ceil().max(0.0) as u64
+    }
+
+    /// Memory, as fast as calls on one node were.
+    fn of_one_node(&self) -> Network {
+        let shipped = Network::SHARED;
+        self.experience.map_or(shipped, |(facts, seconds)| {
+            shipped.corrected_by((least(&facts), seconds))
+        })
     }
 
     /// So many calls of these facts were made without asking.

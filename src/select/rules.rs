@@ -140,10 +140,12 @@ impl CallRule {
     }
 
     /// Whether it depends on the nodes: on how many processes they have, or on whether there are
-    /// leaders.
+    /// leaders, or shared memory.
     pub fn asks_for_nodes(&self) -> bool {
         let cut = Cut::Blocks(1);
-        self.per_node != ANY || self.algorithm == Some(Algorithm::Leaders { cut }.index())
+        let of_nodes = [Algorithm::Leaders { cut }, Algorithm::Shared];
+        let is_of_nodes = |index| of_nodes.iter().any(|algorithm| algorithm.index() == index);
+        self.per_node != ANY || self.algorithm.is_some_and(is_of_nodes)
     }
 
     /// The number of blocks, the size of a block and the size of a step, as far as it says them.
@@ -196,14 +198,16 @@ pub fn read(operation: Operation, text: &str) -> Result<Vec<CallRule>, Misread> 
 /// The names of algorithms that run `operation` where the facts of a call allow it.
 fn algorithms(operation: Operation) -> &'static [&'static str] {
     match operation {
-        Operation::Bcast | Operation::Reduce => &["leaders"],
-        Operation::Allgather | Operation::Allgatherv => &["doubling", "exchange", "leaders"],
-        Operation::ReduceScatter | Operation::ReduceScatterBlock => {
-            &["doubling", "ordered", "leaders"]
+        Operation::Bcast | Operation::Reduce => &["leaders", "shared"],
+        Operation::Allgather | Operation::Allgatherv => {
+            &["doubling", "exchange", "leaders", "shared"]
         }
-        Operation::Allreduce => &["doubling", "ordered", "census", "leaders"],
-        Operation::Alltoall => &["combining", "pairwise"],
-        Operation::Gather | Operation::Scatter => &["tree"],
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => {
+            &["doubling", "ordered", "leaders", "shared"]
+        }
+        Operation::Allreduce => &["doubling", "ordered", "census", "leaders", "shared"],
+        Operation::Alltoall => &["combining", "pairwise", "shared"],
+        Operation::Gather | Operation::Scatter => &["tree", "shared"],
         _ => &[],
     }
 }
@@ -440,7 +444,10 @@ mod tests {
             assert!(problem.starts_with(&start), "{text}: {problem}");
         }
         let whole = bcast("nativ").expect_err("no rule");
-        assert_eq!(whole, "accepted is auto, native, circulant or leaders");
+        assert_eq!(
+            whole,
+            "accepted is auto, native, circulant, leaders or shared"
+        );
         let doubling = read(Operation::Allgatherv, "doubling,segment=64K");
         let name =
             |rules: Vec<CallRule>| rules[0].algorithm.map(|index| Algorithm::VARIANTS[index]);

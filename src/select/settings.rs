@@ -43,6 +43,8 @@ pub struct Settings {
     pub pacing: Pacing,
     /// The most scratch memory of one communicator, in bytes.
     pub scratch_max: u64,
+    /// The most memory that the processes of a communicator share, in bytes.
+    pub shared_max: u64,
     /// The most private communicators that a process has at a time. MPICH has about 2,000 context
     /// ids in all, and most of them are for the program.
     pub communicators: usize,
@@ -217,6 +219,8 @@ impl Default for Settings {
             sends: 2,
             pacing: Pacing::default(),
             scratch_max: 64 << 20,
+            // The processes of a simulation are one process, in which nobody may wait.
+            shared_max: if cfg!(smpi) { 0 } else { 16 << 20 },
             communicators: 32,
             bcast_order: BcastOrder::default(),
             successive: Successive::default(),

@@ -227,6 +227,14 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 |s, word| s.scratch_max = word,
             ),
             Variable::agreed(
+                "CIRCULANT_SHARED_MAX",
+                Accepts::Size(0..=1 << 30),
+                "memory in bytes that the processes of a communicator on one node share, in all; \
+                0: none",
+                |s| s.shared_max,
+                |s, word| s.shared_max = word,
+            ),
+            Variable::agreed(
                 "CIRCULANT_COMMUNICATORS",
                 Accepts::Number(0..=1 << 20),
                 "private communicators that a process has at a time; calls on further \

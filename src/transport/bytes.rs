@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::point_to_point::Memory;
-use super::{Place, Space, elements_of};
+use super::{Place, Slots, Space, elements_of};
 use crate::mpi::{Allocation, Array, Arrays, Buffer, Communicator, Error, MPI_Datatype, Region};
 
 /// Elements of the program that are packed or unpacked.
@@ -170,6 +170,8 @@ pub struct Bytes {
     input: Region,
     lists: Lists,
     own: Option<Own>,
+    /// The slots of a call in shared memory.
+    slots: Option<Slots>,
 }
 
 impl Bytes {
@@ -200,6 +202,7 @@ impl Bytes {
             input: Region::empty(),
             lists,
             own: None,
+            slots: None,
         }
     }
 
@@ -217,7 +220,13 @@ impl Bytes {
             input: Region::empty(),
             lists,
             own: None,
+            slots: None,
         }
+    }
+
+    /// The shared space is these slots.
+    pub fn set_slots(&mut self, slots: &Slots) {
+        self.slots = Some(slots.clone());
     }
 
     /// The input space is `region`.
@@ -304,6 +313,13 @@ impl Bytes {
         });
     }
 
+    /// Copies what this process has for itself: so many bytes of the input space to the result
+    /// space, from these on.
+    pub fn keep(&mut self, (from, to): (usize, usize), length: usize) {
+        let input = self.input.part(from..from + length);
+        self.result(to..to + length).copy_from(input);
+    }
+
     /// Packs these elements to the bytes `range` of the result space.
     ///
     /// # Errors
@@ -353,6 +369,10 @@ impl Bytes {
             Space::Input => self.input.part(range),
             Space::Result => self.result(range),
             Space::Scratch => self.scratch.part(range),
+            Space::Shared => {
+                let slots = self.slots.as_ref().map_or(Region::empty(), Slots::region);
+                slots.part(range)
+            }
         }
     }
 
@@ -405,7 +425,8 @@ impl Bytes {
 }
 
 // SAFETY: every stretch is a part of a region, which checks its bounds. A region of scratch or
-// staging is in the allocation, which this value keeps and which does not move with it. Any other
+// staging is in the allocation, which this value keeps and which does not move with it, and one of
+// slots in their mapping, which it keeps likewise. Any other
 // is of memory that the program passed, whose maker answers for it as long as the call.
 unsafe impl Memory for Bytes {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {

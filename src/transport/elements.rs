@@ -8,8 +8,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use super::point_to_point::Memory;
-use super::{Place, Space};
-use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, Operator};
+use super::{Place, Slots, Space};
+use crate::mpi::{Allocation, Array, Buffer, Communicator, Error, MPI_Datatype, Operator, Region};
 
 /// The memory of a call that combines.
 pub struct Elements {
@@ -24,6 +24,8 @@ pub struct Elements {
     communicator: Communicator,
     /// Where the result goes at the end, if not where it is made.
     target: Option<Array>,
+    /// The slots of a call in shared memory.
+    slots: Option<Slots>,
 }
 
 /// Where the own copy of some elements is put, behind the engine's scratch.
@@ -72,6 +74,7 @@ impl Elements {
             packed,
             communicator,
             target: None,
+            slots: None,
         };
         match aside {
             Aside::Nothing => {}
@@ -93,7 +96,29 @@ impl Elements {
             Space::Input => self.input.part(range),
             Space::Result => self.result.part(range),
             Space::Scratch => self.scratch.part(range),
+            Space::Shared => self.shared().part(range),
         }
+    }
+
+    /// The elements in the slots.
+    fn shared(&self) -> Array {
+        let datatype = *self.input.datatype();
+        let region = self.slots.as_ref().map_or(Region::empty(), Slots::region);
+        let unit = Elements::in_slots(&self.input);
+        let count = self.slots.as_ref().map_or(0, |slots| slots.units(unit));
+        Array::inside(region, count, datatype)
+    }
+
+    /// The bytes that an element takes in a slot, its gaps and margins included.
+    pub fn in_slots(elements: &Array) -> usize {
+        let datatype = elements.datatype();
+        let one = datatype.span(1);
+        one.max(datatype.span(2) - one)
+    }
+
+    /// The shared space is these slots.
+    pub fn set_slots(&mut self, slots: &Slots) {
+        self.slots = Some(slots.clone());
     }
 
     /// When the result has been made: copies it to its target.
@@ -117,7 +142,8 @@ impl Elements {
 }
 
 // SAFETY: every stretch is a part of an array, which checks its bounds. An array of scratch, or one
-// that was put aside, is in the allocation, which this value keeps and which does not move with it.
+// that was put aside, is in the allocation, which this value keeps and which does not move with it;
+// one of slots in their mapping, which it keeps likewise.
 // Any other is of memory that the program passed, whose maker answers for it as long as the call.
 unsafe impl Memory for Elements {
     fn stretch(&self, place: Place, length: usize) -> (Buffer, c_int, MPI_Datatype) {
@@ -133,7 +159,12 @@ unsafe impl Memory for Elements {
     }
 
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
+        let is_own = matches!(to.space, Space::Scratch | Space::Shared);
         let (from, to) = (self.array(from, length), self.array(to, length));
+        // SAFETY: in circulant's own memory gaps are nobody's.
+        if is_own && unsafe { to.overwrite(&from) } {
+            return Ok(());
+        }
         to.copy_from(&from, &mut self.packed, self.communicator)
     }
 

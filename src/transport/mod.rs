@@ -13,6 +13,7 @@
 //! | `slots` | the outstanding transfers of a transport |
 //! | `bytes` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
+//! | `shared` | memory that the processes of a node share |
 
 #[cfg(any(test, feature = "mpi", feature = "bindings"))]
 use std::ops::Range;
@@ -23,6 +24,8 @@ mod bytes;
 mod elements;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod point_to_point;
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+mod shared;
 #[cfg(any(test, feature = "mpi", feature = "bindings"))]
 mod slots;
 
@@ -32,6 +35,8 @@ pub use bytes::{Bytes, Lists, Packing};
 pub use elements::{Aside, Elements};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use point_to_point::{Lengths, Memory, Mismatch, PointToPoint, wait_for_one};
+#[cfg(any(feature = "mpi", feature = "bindings"))]
+pub use shared::{Layout, PAGE, SharedMemory, Slots, Ticket, WORDS};
 
 use crate::select::TRANSFERS_MAX;
 
@@ -44,6 +49,8 @@ pub enum Space {
     Result,
     /// The engine's own.
     Scratch,
+    /// The slots of the memory that the processes of a node share, one after the other.
+    Shared,
 }
 
 /// A stretch of memory, by name.

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from test_programs import SHARED
+
 CALLS = [0, 3, 9, 20]
 
 
@@ -48,12 +50,12 @@ def test_survivors_of_a_failure(mpi, report, processes, victim, call, microsecon
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     "settings",
-    [{"SELECT": "tune"}, {"FORCE": 1, "CHECK": 1}, {"FORCE": 1, "NODE_SIZE": 2}],
-    ids=["trials", "checks", "leaders"],
+    [{"SELECT": "tune"}, {"FORCE": 1, "CHECK": 1}, {"FORCE": 1, "NODE_SIZE": 2}, {"FORCE": 1, **SHARED}],
+    ids=["trials", "checks", "leaders", "shared"],
 )
 def test_survivors_where_circulant_does_more(mpi, report, settings, call):
     """The same where calls are trials, are checked, or are run by leaders: then collectives of circulant's own
-    are under way. (By default all calls of this program are native.) Rank 0 is alive, and has the report."""
+    are under way. And where they run in shared memory, in which nobody hears of a failure. (By default all calls of this program are native.) Rank 0 is alive, and has the report."""
     run, _ = run_without(mpi, report, settings, 6, 2, call, 300)
     rows = run.rows()
     if "SELECT" in settings:
@@ -62,6 +64,8 @@ def test_survivors_where_circulant_does_more(mpi, report, settings, call):
         assert any(row.get("checked") for row in rows), run.describe()
     if "NODE_SIZE" in settings:
         assert any("leaders" in row.get("algorithms", {}) for row in rows), run.describe()
+    if "BCAST" in settings:
+        assert any("shared" in row.get("algorithms", {}) for row in rows), run.describe()
 
 
 def seconds_of_work(process):
@@ -85,21 +89,27 @@ def killed_after(seconds, run):
     return done, time.monotonic() - killed[0]
 
 
+@pytest.mark.parametrize("more", [{}, SHARED], ids=["messages", "shared"])
 @pytest.mark.parametrize("operation", ["bcast", "allreduce"])
-def test_a_job_with_a_killed_process_ends(mpi, report, operation):
+def test_a_job_with_a_killed_process_ends(mpi, report, operation, more):
     command = [mpi.program("sequence"), f"{operation}:300000x1000000"]
-    settings = {"FORCE": 1, "TRACE": 1}
+    settings = {"FORCE": 1, "TRACE": 1, **more}
     native, natively = killed_after(1, lambda kill: mpi.native(3, command, meanwhile=kill, timeout=60))
     run, seconds = killed_after(
         1, lambda kill: mpi.preloaded(3, command, report, settings, meanwhile=kill, timeout=60)
     )
     assert native.status not in (0, None), native.describe()
     assert run.status not in (0, None), run.describe()
-    assert "-> circulant" in run.stderr or "-> doubling" in run.stderr, run.describe()
+    algorithms = ["shared"] if more else ["circulant", "doubling"]
+    assert any(f"-> {algorithm}" in run.stderr for algorithm in algorithms), run.describe()
     assert seconds < natively + 10
 
 
-@pytest.mark.parametrize("settings", [{"FORCE": 1}, {"SELECT": "tune", "NODE_SIZE": 1}], ids=["forced", "learning"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"FORCE": 1}, {"FORCE": 1, **SHARED}, {"SELECT": "tune", "NODE_SIZE": 1}],
+    ids=["forced", "shared", "learning"],
+)
 def test_a_job_with_a_stopped_process_goes_on(mpi, report, settings):
     """Stopped in calls, over and over, for half a second."""
     calls = [f"{operation}:1000000x40" for operation in ("bcast", "reduce", "allgather", "allreduce")]

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from test_programs import counted
+from test_programs import SHARED, counted
 
 CALLS = [
     "bcast:10000x3",
@@ -90,6 +90,7 @@ SHORTAGES = {
     "learning": (2, {"SELECT": "tune", "NODE_SIZE": 1}, [30000]),
     "leaders": (3, {"FORCE": 1, "NODE_SIZE": 2}, []),
     "checked": (2, {"FORCE": 1, "CHECK": 1}, []),
+    "shared": (3, {"FORCE": 1, **SHARED}, []),
 }
 
 

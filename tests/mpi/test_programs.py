@@ -39,6 +39,14 @@ VARIANTS = {
 }
 # What leaders of nodes run.
 BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
+# What runs in memory that the processes of one node share.
+SHARED = {operation.upper(): "shared" for operation in OPERATIONS}
+SHARED_VARIANTS = {
+    "shared": SHARED,
+    # Slots of 4 KiB for 8 and of 8 KiB for 3 processes, so that calls take several steps.
+    "shared-in-small-slots": {**SHARED, "SHARED_MAX": "64K"},
+}
+VARIANTS |= SHARED_VARIANTS
 VARIANT_PROCESSES = [3, 8]
 
 # The operations and settings of the algorithms with one block.
@@ -100,8 +108,10 @@ def without_effect(program):
     """Variants that are others again."""
     others = set() if program == "bcast" else {"two-chunks", "many-chunks"}
     if program in NOT_PIPELINED:
-        return others | {"three-blocks", "17-blocks", "block-of-1000", "one-block"}
-    return others | {"no-census", "always-census"}
+        others |= {"three-blocks", "17-blocks", "block-of-1000", "one-block"}
+    else:
+        others |= {"no-census", "always-census"}
+    return others
 
 
 def cases():
@@ -121,6 +131,8 @@ def cases():
     for program, counts in OTHERS.items():
         for processes in counts:
             yield program, processes, "default"
+            if program in ("communicators", "pending", "threads") and processes > 1:
+                yield program, processes, "shared"
 
 
 def grouped(program, processes, variant="default"):
@@ -162,6 +174,11 @@ def compare(run, native):
     assert run.report["rank"] == 0
 
 
+def run_by(algorithm, run):
+    """The operations of which an algorithm has run calls."""
+    return {row["operation"] for row in run.rows() if algorithm in row.get("algorithms", {})}
+
+
 @pytest.mark.parametrize("program, processes, variant", [grouped(*case) for case in cases()])
 def test_program(mpi, native_run, report, program, processes, variant):
     native = native_run(program, processes)
@@ -171,8 +188,9 @@ def test_program(mpi, native_run, report, program, processes, variant):
     compare(run, native)
     assert run.all_outcomes() == counted(run.stdout)
     if 1 < settings.get("NODE_SIZE", 1) < processes:
-        ran = {row["operation"] for row in run.rows() if "leaders" in row.get("algorithms", {})}
-        assert ran == set(run.all_outcomes()) & BY_LEADERS, run.describe()
+        assert run_by("leaders", run) == set(run.all_outcomes()) & BY_LEADERS, run.describe()
+    if variant in SHARED_VARIANTS and processes > 1:
+        assert run_by("shared", run) == set(run.all_outcomes()) & set(OPERATIONS), run.describe()
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 5])
@@ -222,12 +240,14 @@ def test_learning(mpi, report, select, processes):
 
 
 def test_size_of_nodes(mpi, report):
-    """By the cost model nothing is taken over on one node; where each process is said to be a node, what is large."""
+    """By the cost model calls on one node run in shared memory; where each process is said to be a node, over a
+    circulant graph what is large."""
     command = [mpi.program("sequence"), "bcast:64000000x2"]
-    for settings, outcome in [({}, "one_node"), ({"NODE_SIZE": 1}, "circulant"), ({"NODE_SIZE": 5}, "one_node")]:
+    for settings, algorithm in [({}, "shared"), ({"NODE_SIZE": 1}, "circulant"), ({"NODE_SIZE": 5}, "shared")]:
         run = mpi.preloaded(5, command, report, {"SELECT": "model", **settings}).expect_success()
         assert "failures=0" in run.stdout
-        assert run.outcomes("bcast") == {outcome: 2}, run.describe()
+        assert run.outcomes("bcast") == {"circulant": 2}, run.describe()
+        assert run_by(algorithm, run) == {"bcast"}
 
 
 @pytest.mark.parametrize("processes", [1, 2, 5])

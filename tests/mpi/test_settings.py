@@ -31,12 +31,12 @@ def sequence(mpi, report):
         ("BLOCK_SIZE", "1Q", "K, M or G"),
         ("F", "fast", "decimal number"),
         ("WINDOW", "-3", "from 1 to"),
-        ("BCAST", "quick", "auto, native, circulant or leaders"),
-        ("REDUCE_SCATTER_BLOCK", "1", "auto, native, circulant, doubling, ordered or leaders"),
+        ("BCAST", "quick", "auto, native, circulant, leaders or shared"),
+        ("REDUCE_SCATTER_BLOCK", "1", "auto, native, circulant, doubling, ordered, leaders or shared"),
         ("PACING", "slow", "auto, synchronous or eager"),
         ("SKIPS", "doubling", "halving, power2, sqrt or linear"),
         ("CENSUS_MAX", "much", "K, M or G"),
-        ("ALLREDUCE", "fast", "auto, native, circulant, doubling, ordered, census or leaders"),
+        ("ALLREDUCE", "fast", "auto, native, circulant, doubling, ordered, census, leaders or shared"),
         ("BCAST", "native:0-32K;circulant,blocks=0", "at character 31: accepted is a number"),
         ("TRACE", "yes", "0 or 1"),
     ],
@@ -96,13 +96,18 @@ def test_force_overrides_least_size(sequence):
 
 
 def test_default_does_no_harm(sequence):
-    """By the cost model, calls on one node stay with the MPI library; small ones anywhere. Nothing is said."""
-    for select, is_large in [
-        ("model", lambda outcomes: outcomes == {"one_node": 9}),
+    """By the cost model, calls on one node stay with the MPI library, if its processes share no memory; small ones
+    anywhere. Nothing is said."""
+    for settings, is_large in [
+        ({"SELECT": "model"}, lambda outcomes: outcomes == {"circulant": 9}),
+        ({"SELECT": "model", "SHARED_MAX": 0}, lambda outcomes: outcomes == {"one_node": 9}),
+        ({}, lambda outcomes: set(outcomes) <= {"cost_model", "trial", "measured", "circulant"}),
         # The MPI library's calls are timed, before one of ours may take longer.
-        (None, lambda outcomes: outcomes["trial"] >= 1 and set(outcomes) <= {"trial", "measured", "circulant"}),
+        (
+            {"SHARED_MAX": 0},
+            lambda outcomes: outcomes["trial"] >= 1 and set(outcomes) <= {"trial", "measured", "circulant"},
+        ),
     ]:
-        settings = {"SELECT": select} if select else {}
         run = sequence(settings, "bcast:8x5", "bcast:32000000x9", processes=5)
         outcomes = run.outcomes("bcast")
         assert outcomes.pop("small") == 5

@@ -147,9 +147,10 @@ def test_threads(mpi, report, processes):
 )
 def test_roots_in_order(mpi, report, processes, settings):
     """Exactly the small broadcasts whose roots follow go along the trees; by the cost model no other is
-    circulant's on one machine."""
+    circulant's on one machine, if they share no memory."""
     command = [mpi.program("successive"), "roots"]
-    run = checked(mpi.preloaded(processes, command, report, {"BCAST_ORDER": "gray", "SELECT": "model", **settings}))
+    settings = {"BCAST_ORDER": "gray", "SELECT": "model", "SHARED_MAX": 0, **settings}
+    run = checked(mpi.preloaded(processes, command, report, settings))
     assert printed(run, "followed") > 100
     outcomes = run.outcomes("bcast")
     if "FORCE" not in settings:
@@ -161,7 +162,7 @@ def test_roots_in_order(mpi, report, processes, settings):
 
 @pytest.mark.parametrize("settings, reason", [({}, "small"), ({"BCAST": "native"}, "chosen"), ({"DISABLE": 1}, "disabled")])
 def test_roots_without_order(mpi, report, settings, reason):
-    order = {"SELECT": "model", **({"BCAST_ORDER": "gray"} if settings else {})}
+    order = {"SELECT": "model", "SHARED_MAX": 0, **({"BCAST_ORDER": "gray"} if settings else {})}
     command = [mpi.program("successive"), "roots"]
     run = checked(mpi.preloaded(4, command, report, {**order, **settings}, trapped=True))
     outcomes = run.outcomes("bcast")

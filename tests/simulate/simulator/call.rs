@@ -204,6 +204,7 @@ impl RankMemory {
             Space::Input => &mut self.own.input,
             Space::Result => &mut self.own.result,
             Space::Scratch => &mut self.scratch,
+            Space::Shared => unreachable!("no plan of rounds has shared memory"),
         };
         &mut memory[place.offset..place.offset + length]
     }

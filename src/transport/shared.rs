@@ -1,0 +1,402 @@
+//! Memory that the processes of a node share: a slot for each, and flags by which they meet.
+//!
+//! ```text
+//! token        by which who has joined knows that this is the memory that it was told of
+//! flags        for each process two cache lines for each round of a meeting: of odd ones, and even
+//! slots 0      of all processes, one after the other: of the even steps
+//! slots 1      the same: of the odd steps
+//! ```
+//!
+//! **It leaves nothing behind.** It is a file without a name (`memfd_create`), which the other
+//! processes open through `/proc`. So it needs no room in `/dev/shm`, and it is gone when the last
+//! process that maps it is, however that ends.
+//!
+//! **Slots grow.** Each process has the system provide the pages of its own slots, so they are on
+//! its part of the machine, and a lack of memory is an error then and no signal later. To provide a
+//! megabyte takes 0.3 ms, so they are provided as calls need them.
+//!
+//! **A meeting** is a dissemination barrier: in round k, process i waits for process i - 2^k. After
+//! ceil(log2 p) rounds each has heard, directly or not, of all. On the way goes the least of some
+//! words of all processes, by which they agree on what only one of them may know.
+//!
+//! A flag is written by its process (release) and read by one other (acquire). It stays for one
+//! more meeting: a process that begins the next but one has met all in the next, and who is there
+//! has read what came before.
+//!
+//! **Who waits** lets MPI make progress, since the other process may wait for a message of the
+//! program. That also tells when the communicator is revoked, or a process has failed. After a
+//! moment it leaves the processor to others.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::mpi::{Buffer, Communicator, Error, Region};
+
+/// Words on which processes agree when they meet.
+pub const WORDS: usize = 5;
+
+/// How often a process looks at a flag before it lets others have the processor. Then some
+/// microseconds have passed.
+const LOOKS: u32 = 100;
+
+/// From then on it lets MPI make progress every so many looks.
+const LOOKS_APART: u32 = 8;
+
+/// Bytes of the token, with what is left of its cache line.
+const HEAD: usize = 64;
+
+/// Bytes of a page, or a multiple: what slots are rounded to.
+pub const PAGE: usize = 4096;
+
+/// Bytes of a slot at first.
+const LEAST: usize = 16 << 10;
+
+/// A process has come to a meeting.
+#[repr(C, align(64))]
+struct Flag {
+    /// The number of the meeting.
+    meeting: AtomicU64,
+    /// What it brought.
+    words: [AtomicU64; WORDS],
+}
+
+/// Flags of one process and round: that of a meeting is overwritten by the next but one.
+const FLAGS: usize = 2;
+
+/// How the memory is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The processes.
+    pub processes: usize,
+    /// Which of them this one is.
+    pub place: usize,
+    /// The most bytes of a slot: a multiple of [`PAGE`].
+    pub room: usize,
+}
+
+impl Layout {
+    /// Rounds of a meeting.
+    fn rounds(&self) -> usize {
+        (usize::BITS - self.processes.saturating_sub(1).leading_zeros()) as usize
+    }
+
+    /// Where the slots start.
+    fn slots(&self) -> usize {
+        (HEAD + self.processes * self.rounds() * FLAGS * size_of::<Flag>()).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of all slots.
+    fn bytes_of_slots(&self) -> usize {
+        2 * self.processes * self.room
+    }
+
+    fn bytes(&self) -> usize {
+        self.slots() + self.bytes_of_slots()
+    }
+
+    /// These bytes of both slots of this process.
+    fn own(&self, bytes: Range<usize>) -> [Range<usize>; 2] {
+        [self.place, self.processes + self.place].map(|index| {
+            let start = self.slots() + index * self.room;
+            start + bytes.start..start + bytes.end
+        })
+    }
+}
+
+/// Where the other processes of the node find the memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    /// The process that has made it, and its file descriptor.
+    pub process: u64,
+    /// See above.
+    pub descriptor: u64,
+    /// The token.
+    pub token: u64,
+}
+
+/// A stretch of memory that is shared.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: an address. What is read and written there is told apart by flags, which are atomic.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// The first `length` bytes of a file that has as many.
+    fn of(file: &File, length: usize) -> io::Result<Mapping> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, wherever the system likes.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, length })
+    }
+
+    fn token(&self) -> &AtomicU64 {
+        // SAFETY: the first word of the memory, which is aligned to a page, and is never anything
+        // else.
+        unsafe { self.start.cast().as_ref() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: what was mapped. Whoever knows the address has a share in this value.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// The slots of all processes.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    mapping: Arc<Mapping>,
+    layout: Layout,
+    /// Bytes of each slot that all processes have provided.
+    provided: usize,
+}
+
+impl Slots {
+    /// Their memory. It is used as long as this value, or a clone, and not passed on.
+    pub(super) fn region(&self) -> Region {
+        let start = Buffer::new(self.mapping.start.as_ptr().cast());
+        let start = start.offset(self.layout.slots() as isize);
+        // SAFETY: as many bytes are mapped from there on. The mapping lives as long as this value,
+        // and who asks keeps a clone beside the region. Other processes write to their own slots
+        // only, and not while they are read here: that is what meetings are for.
+        unsafe { Region::new(start, self.layout.bytes_of_slots()) }
+    }
+
+    /// How many units fit into a slot, if each takes so many bytes.
+    pub fn room(&self, unit: usize) -> usize {
+        self.provided / unit.max(1)
+    }
+
+    /// The first unit of a slot in a step, among the units that fit into all slots.
+    pub fn start(&self, slot: usize, step: u64, unit: usize) -> usize {
+        let index = match step % 2 {
+            0 => slot,
+            _ => self.layout.processes + slot,
+        };
+        index * self.most(unit)
+    }
+
+    /// The units that fit into all slots.
+    pub(super) fn units(&self, unit: usize) -> usize {
+        2 * self.layout.processes * self.most(unit)
+    }
+
+    /// How many of them a slot could have.
+    fn most(&self, unit: usize) -> usize {
+        self.layout.room / unit.max(1)
+    }
+}
+
+/// Memory that the processes of a node share.
+#[derive(Debug)]
+pub struct SharedMemory {
+    file: File,
+    slots: Slots,
+    /// Whether slots grow no more: a process could not provide its own.
+    is_full: bool,
+    /// Meetings so far.
+    meetings: u64,
+    /// Steps so far, of all calls.
+    steps: u64,
+}
+
+impl SharedMemory {
+    /// Makes it, for the others to [join](Self::join).
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make(layout: Layout) -> io::Result<(SharedMemory, Ticket)> {
+        // SAFETY: a string that ends in 0.
+        let descriptor = unsafe { libc::memfd_create(c"circulant".as_ptr(), libc::MFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just opened, and nobody else's.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        file.set_len(layout.bytes() as u64)?;
+        provide(&file, 0..layout.slots())?;
+        let memory = SharedMemory::on(file, layout)?;
+        let ticket = Ticket {
+            process: std::process::id().into(),
+            descriptor: descriptor as u64,
+            token: RandomState::new().build_hasher().finish() | 1,
+        };
+        memory
+            .slots
+            .mapping
+            .token()
+            .store(ticket.token, Ordering::Release);
+        Ok((memory, ticket))
+    }
+
+    /// Joins what another process has made.
+    ///
+    /// # Errors
+    /// The system's; or if it is not there, as where processes do not see each other.
+    pub fn join(layout: Layout, ticket: Ticket) -> io::Result<SharedMemory> {
+        let path = format!("/proc/{}/fd/{}", ticket.process, ticket.descriptor);
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        if file.metadata()?.len() != layout.bytes() as u64 {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let memory = SharedMemory::on(file, layout)?;
+        match memory.slots.mapping.token().load(Ordering::Acquire) {
+            token if token == ticket.token => Ok(memory),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn on(file: File, layout: Layout) -> io::Result<SharedMemory> {
+        let provided = LEAST.min(layout.room);
+        for own in layout.own(0..provided) {
+            provide(&file, own)?;
+        }
+        let mapping = Arc::new(Mapping::of(&file, layout.bytes())?);
+        Ok(SharedMemory {
+            file,
+            slots: Slots {
+                mapping,
+                layout,
+                provided,
+            },
+            is_full: false,
+            meetings: 0,
+            steps: 0,
+        })
+    }
+
+    /// The slots, for the memory of a call.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Whether slots are to grow for a call that could use so many bytes of each: the same on all
+    /// processes. (If they do not, it goes in more steps.)
+    pub fn may_grow(&self, bytes: usize) -> bool {
+        !self.is_full && self.slots.provided < bytes.min(self.slots.layout.room)
+    }
+
+    /// Provides so many bytes of each of this process's slots, or a little more. Returns how many
+    /// there are now.
+    pub fn provide(&self, bytes: usize) -> usize {
+        let Slots {
+            layout, provided, ..
+        } = &self.slots;
+        let wanted = bytes.next_power_of_two().min(layout.room);
+        let mut own = layout.own(*provided..wanted).into_iter();
+        match own.try_for_each(|own| provide(&self.file, own)) {
+            Ok(()) => wanted,
+            Err(_) => *provided,
+        }
+    }
+
+    /// All processes have provided at least so many bytes, of as many as they wanted.
+    pub fn grow(&mut self, least: usize) {
+        self.is_full = least <= self.slots.provided;
+        self.slots.provided = least.clamp(self.slots.provided, self.slots.layout.room);
+    }
+
+    /// Begins a step; returns its number.
+    pub fn begin_step(&mut self) -> u64 {
+        self.steps += 1;
+        self.steps
+    }
+
+    /// Waits until all processes have come, and lets MPI make progress on `communicator`
+    /// meanwhile. Returns the least of each word of all.
+    ///
+    /// # Errors
+    /// MPI's: the communicator is then of no use any more, nor is this memory.
+    pub fn meet(
+        &mut self,
+        mut words: [u64; WORDS],
+        communicator: Communicator,
+    ) -> Result<[u64; WORDS], Error> {
+        self.meetings += 1;
+        let Layout {
+            processes, place, ..
+        } = self.slots.layout;
+        for round in 0..self.slots.layout.rounds() {
+            let own = self.flag(place, round);
+            for (told, word) in own.words.iter().zip(words) {
+                told.store(word, Ordering::Relaxed);
+            }
+            own.meeting.store(self.meetings, Ordering::Release);
+            let from = (place + processes - (1 << round)) % processes;
+            let other = self.flag(from, round);
+            self.await_flag(other, communicator)?;
+            for (told, word) in other.words.iter().zip(&mut words) {
+                *word = (*word).min(told.load(Ordering::Relaxed));
+            }
+        }
+        Ok(words)
+    }
+
+    fn await_flag(&self, flag: &Flag, communicator: Communicator) -> Result<(), Error> {
+        let mut looks = 0u32;
+        while flag.meeting.load(Ordering::Acquire) < self.meetings {
+            looks = looks.wrapping_add(1);
+            if looks < LOOKS {
+                std::hint::spin_loop();
+                continue;
+            }
+            if looks % LOOKS_APART == 0 {
+                communicator.progress()?;
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// The flag of a process for a round of this meeting.
+    fn flag(&self, process: usize, round: usize) -> &Flag {
+        let layout = &self.slots.layout;
+        assert!(process < layout.processes && round < layout.rounds());
+        let index = (process * layout.rounds() + round) * FLAGS + (self.meetings % 2) as usize;
+        let offset = HEAD + index * size_of::<Flag>();
+        // SAFETY: inside of the mapping, before the slots, aligned as the mapping and HEAD are.
+        // Zeros at first, and never anything but flags, which are atomic.
+        unsafe { self.slots.mapping.start.add(offset).cast().as_ref() }
+    }
+}
+
+/// Has the system provide the pages of a part of a file.
+fn provide(file: &File, range: Range<usize>) -> io::Result<()> {
+    let (start, length) = (range.start as libc::off_t, range.len() as libc::off_t);
+    loop {
+        // SAFETY: an open file.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, start, length) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
