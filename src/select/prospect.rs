@@ -91,8 +91,8 @@ impl Prospect {
         all.into_iter().flatten().min().unwrap_or(0) / 2
     }
 
-    /// Whether calls on one node have taken so long by now that to make memory which processes share
-    /// costs little beside them.
+    /// Whether calls on one node have taken so long by now that it costs little beside them to make
+    /// memory that processes share.
     pub fn is_sharing_worth_it(&self, facts: &Facts) -> bool {
         self.calls_to_sharing(facts) == 0
     }
