@@ -16,7 +16,7 @@ use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
 use crate::stage::{Span, Stages, consecutive};
 use crate::team::Team;
-use crate::transport::{Bytes, Packing};
+use crate::transport::{Bytes, Packing, Unpacking};
 
 /// The elements of the root, to all.
 pub struct Broadcast {
@@ -323,18 +323,8 @@ impl AllToAll {
             None => memory.stage_input(self.send.all().map(|elements| from.of(elements)))?,
         }
         for (rank, elements) in self.receive.all().enumerate() {
-            let (range, to) = (rank * length..(rank + 1) * length, to.of(elements));
-            if let Some(home) = to.bytes() {
-                memory.add_home(home);
-                continue;
-            }
-            memory.add_staged(length);
-            // What this process has for itself does not arrive.
-            if rank == place {
-                memory.unpack_at_end(range, to);
-            } else {
-                memory.unpack_to(range, to);
-            }
+            let arrives = rank != place;
+            memory.add(to.of(elements), unpacking(arrives));
         }
         Ok((memory, lease.slot))
     }
@@ -394,23 +384,37 @@ impl GatherScatter {
 
     /// In shared memory, from the program's buffers and to them where their bytes are packed there.
     fn share(self, service: &mut Service) -> Result<Done, Stop> {
-        let (place, root, length) = (service.team.place(), self.root, self.length);
-        let all = |whole: &Arrays| whole.all().collect();
-        // What this process sends, and what it receives, by rank. In place, the root has its own.
-        let whole: Vec<Array> = self.whole.as_ref().map_or_else(Vec::new, all);
-        let part: Vec<Array> = self.part.into_iter().collect();
-        let keeps = place != root || !part.is_empty();
-        let (sends, receives) = match (self.gathers, place == root) {
+        let (root, length) = (self.root, self.length);
+        let (mut memory, lease) = self.straight(service)?;
+        let (pattern, own) = match self.gathers {
+            true => (Pattern::Gathered(root, length), (0, root * length)),
+            false => (Pattern::Dealt(root, length), (root * length, 0)),
+        };
+        if self.whole.is_some() && self.part.is_some() {
+            memory.keep(own, length);
+        }
+        shared::run(service, pattern, 1, lease, memory)
+    }
+
+    /// The memory of such a call, and its lease. In place, the root has its own part.
+    fn straight(&self, service: &mut Service) -> Result<(Bytes, usize), Stop> {
+        let (root, length) = (self.root, self.length);
+        let is_root = service.team.place() == root;
+        let packed = |array: Array, service: &mut Service| service.packing(array);
+        let part: Vec<Packing> = self
+            .part
+            .map(|part| packed(part, service))
+            .into_iter()
+            .collect();
+        let whole: Vec<Packing> = self.whole.as_ref().map_or_else(Vec::new, |whole| {
+            let first = packed(whole.first(), service);
+            whole.all().map(|elements| first.of(elements)).collect()
+        });
+        let (from, to) = match (self.gathers, is_root) {
             (true, _) => (part, whole),
             (false, true) => (whole, part),
             (false, false) => (Vec::new(), part),
         };
-        let packed = |arrays: &[Array], service: &mut Service| {
-            let first = arrays.first().map(|&first| service.packing(first));
-            let packing = |&array: &Array| first.map(|first| first.of(array));
-            arrays.iter().filter_map(packing).collect::<Vec<_>>()
-        };
-        let (from, to) = (packed(&sends, service), packed(&receives, service));
         let input = joined(&from);
         let is_staged = |packing: &&Packing| packing.bytes().is_none();
         let copies = if input.is_some() { 0 } else { from.len() };
@@ -424,28 +428,19 @@ impl GatherScatter {
             None => memory.stage_input(from)?,
         }
         for (index, to) in to.into_iter().enumerate() {
-            let range = index * length..(index + 1) * length;
-            match to.bytes() {
-                Some(home) => {
-                    memory.add_home(home);
-                    continue;
-                }
-                None => memory.add_staged(length),
-            }
-            if place != root || self.gathers && index != root {
-                memory.unpack_to(range, to);
-            } else if keeps {
-                memory.unpack_at_end(range, to);
-            }
+            let arrives = if self.gathers {
+                index != root
+            } else {
+                !is_root
+            };
+            let is_in_place = !arrives && self.part.is_none();
+            let unpacking = match is_in_place {
+                true => Unpacking::Never,
+                false => unpacking(arrives),
+            };
+            memory.add(to, unpacking);
         }
-        let (pattern, own) = match self.gathers {
-            true => (Pattern::Gathered(root, length), (0, root * length)),
-            false => (Pattern::Dealt(root, length), (root * length, 0)),
-        };
-        if place == root && keeps {
-            memory.keep(own, length);
-        }
-        shared::run(service, pattern, 1, lease.slot, memory)
+        Ok((memory, lease.slot))
     }
 
     /// Along a tree.
@@ -483,6 +478,14 @@ impl GatherScatter {
             }
         }
         run(service, stages, slot, memory)
+    }
+}
+
+/// What a process has for itself does not arrive.
+fn unpacking(arrives: bool) -> Unpacking {
+    match arrives {
+        true => Unpacking::Arriving,
+        false => Unpacking::AtEnd,
     }
 }
 

@@ -2,10 +2,11 @@
 //! [`plan::Shared`](Shared).
 //!
 //! The first meeting of a call agrees on three more things. Whether all mean the same lengths:
-//! otherwise no process goes on, and the call ends with an error, as it would if messages had other
-//! lengths than expected. Whether a unit takes as many bytes on all: otherwise the MPI library runs
-//! the call, with nothing touched. And how large the slots are, where they are to grow; then that
-//! meeting is one of its own, before the first step.
+//! otherwise no process goes on, and the call ends; with an error where something would have come
+//! from others, as it would if messages had other lengths than expected. Whether a unit takes as
+//! many bytes on all: otherwise the MPI library runs the call, with nothing touched. And how large
+//! the slots are, where they are to grow; then that meeting is one of its own, before the first
+//! step.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -74,14 +75,17 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn call<M: Memory>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
-        let lengths = fingerprint(&pattern);
-        let wanted = Shared::wanted(&pattern, self.processes).saturating_mul(self.unit);
-        let mut has_met = self.shared.may_grow(wanted);
-        if has_met {
-            let provided = self.shared.provide(wanted);
-            let least = self.agree(provided, lengths)?;
-            self.shared.grow(least);
+        let receives = Shared::receives(&pattern, self.place);
+        match self.steps(pattern, memory) {
+            // Nobody tells a process that only sends, either.
+            Err(Stop::Mismatched(_)) if !receives => Ok(Done::default()),
+            done => done,
         }
+    }
+
+    fn steps<M: Memory>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
+        let lengths = fingerprint(&pattern);
+        let mut has_met = self.grow(&pattern, lengths)?;
         let room = self.shared.slots().room(self.unit);
         let plan = Shared::new(pattern, (self.processes, self.place), room);
         let Some(plan) = plan else {
@@ -94,7 +98,7 @@ impl Run<'_> {
         for index in 0..plan.steps() {
             step.clear();
             plan.fill(index, &mut step);
-            let number = self.shared.begin_step();
+            let number = self.shared.next_step();
             self.put(&plan, &step, number, memory)?;
             if has_met {
                 self.meet()?;
@@ -102,23 +106,26 @@ impl Run<'_> {
                 self.agree(0, lengths)?;
                 has_met = true;
             }
+            self.shared.count_step();
+            self.finish_step(&step, number, memory)?;
             rounds += 1 + u64::from(step.meets_again);
-            if let Some(fold) = step.fold {
-                self.fold(fold, number, memory)?;
-            }
-            if step.meets_again {
-                self.meet()?;
-            }
-            for &take in &step.takes {
-                let (from, to) = (self.in_slot(take, number), result(take.own));
-                memory.copy(from, to, take.length)?;
-                memory.unpack(to, take.length)?;
-            }
         }
         Ok(Done {
             rounds,
             blocks: plan.steps() as u64,
         })
+    }
+
+    /// Has the slots grow, if that saves the call steps. Returns whether all have met for that.
+    fn grow(&mut self, pattern: &Pattern, lengths: u64) -> Result<bool, Stop> {
+        let wanted = Shared::wanted(pattern, self.processes).saturating_mul(self.unit);
+        let grows = self.shared.may_grow(wanted);
+        if grows {
+            let provided = self.shared.provide(wanted);
+            let least = self.agree(provided, lengths)?;
+            self.shared.grow(least);
+        }
+        Ok(grows)
     }
 
     /// Meets the others for the first time in a call, with so many bytes provided of a slot, and a
@@ -162,6 +169,27 @@ impl Run<'_> {
             };
             memory.pack(from, put.length)?;
             memory.copy(from, self.in_slot(put, number), put.length)?;
+        }
+        Ok(())
+    }
+
+    /// What comes after all have put.
+    fn finish_step<M: Memory>(
+        &mut self,
+        step: &Step,
+        number: u64,
+        memory: &mut M,
+    ) -> Result<(), Error> {
+        if let Some(fold) = step.fold {
+            self.fold(fold, number, memory)?;
+        }
+        if step.meets_again {
+            self.meet()?;
+        }
+        for &take in &step.takes {
+            let (from, to) = (self.in_slot(take, number), result(take.own));
+            memory.copy(from, to, take.length)?;
+            memory.unpack(to, take.length)?;
         }
         Ok(())
     }

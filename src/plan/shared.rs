@@ -149,6 +149,22 @@ impl Shared {
         }
     }
 
+    /// Whether anything comes to process `place` from others.
+    pub fn receives(pattern: &Pattern, place: usize) -> bool {
+        match pattern {
+            Pattern::Moved(messages) => {
+                let mut others = messages
+                    .iter()
+                    .enumerate()
+                    .filter(|(from, _)| *from != place);
+                others.any(|(_, message)| !message.is_empty())
+            }
+            Pattern::Exchanged(_) | Pattern::ToAll(_) | Pattern::Scattered(_) => true,
+            Pattern::Gathered(root, _) | Pattern::ToRoot(root, _) => *root == place,
+            Pattern::Dealt(root, _) => *root != place,
+        }
+    }
+
     /// The steps: the same on all processes.
     pub fn steps(&self) -> usize {
         self.steps

@@ -124,6 +124,17 @@ impl Packing {
     }
 }
 
+/// When elements that are staged are unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unpacking {
+    /// As they arrive.
+    Arriving,
+    /// When all blocks are there: they do not arrive.
+    AtEnd,
+    /// They are in their place already.
+    Never,
+}
+
 /// A stretch of the result, and where it is.
 #[derive(Clone, Copy)]
 struct Home {
@@ -281,6 +292,23 @@ impl Bytes {
     pub fn length(&self) -> usize {
         let last = self.lists.homes.last();
         last.map_or(0, |home| home.start + home.region.length())
+    }
+
+    /// The next bytes of the result space are those of these elements: at home in their memory, if
+    /// that is their packed form; else staged, and then unpacked, or not.
+    pub fn add(&mut self, to: Packing, unpacking: Unpacking) {
+        let start = self.length();
+        let range = start..start + to.elements.size();
+        if let Some(home) = to.bytes() {
+            self.add_home(home);
+            return;
+        }
+        self.add_staged(range.len());
+        match unpacking {
+            Unpacking::Arriving => self.unpack_to(range, to),
+            Unpacking::AtEnd => self.unpack_at_end(range, to),
+            Unpacking::Never => {}
+        }
     }
 
     /// The bytes `range` of the result space, which are one message, are unpacked as they arrive.

@@ -30,7 +30,7 @@ mod shared;
 mod slots;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-pub use bytes::{Bytes, Lists, Packing};
+pub use bytes::{Bytes, Lists, Packing, Unpacking};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use elements::{Aside, Elements};
 #[cfg(any(feature = "mpi", feature = "bindings"))]

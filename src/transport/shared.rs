@@ -322,10 +322,15 @@ impl SharedMemory {
         self.slots.provided = least.clamp(self.slots.provided, self.slots.layout.room);
     }
 
-    /// Begins a step; returns its number.
-    pub fn begin_step(&mut self) -> u64 {
+    /// The number of the next step.
+    pub fn next_step(&self) -> u64 {
+        self.steps + 1
+    }
+
+    /// All processes have met in the next step: it counts. (One in which they find that they
+    /// disagree does not, since some may not have come so far.)
+    pub fn count_step(&mut self) {
         self.steps += 1;
-        self.steps
     }
 
     /// Waits until all processes have come, and lets MPI make progress on `communicator`

@@ -265,13 +265,13 @@ def test_invalid_arguments(mpi, native_run, report, processes):
         assert set(of) <= {"arguments", "circulant", "one_process"}
 
 
-@pytest.mark.parametrize("chunks", [1, 5])
+@pytest.mark.parametrize("more", [{"CHUNKS": 1}, {"CHUNKS": 5}, SHARED], ids=["1", "5", "shared"])
 @pytest.mark.parametrize("processes", [1, 2, 5, 8])
-def test_disagreements(mpi, report, processes, chunks):
+def test_disagreements(mpi, report, processes, more):
     """What is wrong on one process leaves no other waiting, as it does natively, even where MPI does not look
     for it; sizes that differ are found where there is more than one process."""
     command = [mpi.program("disagreements"), *["sizes"] * (processes > 1)]
-    settings = {"FORCE": 1, "CHUNKS": chunks}
+    settings = {"FORCE": 1, **more}
     run = mpi.preloaded(processes, command, report, settings, timeout=60).expect_success()
     for operation, of in run.all_outcomes().items():
         assert set(of) <= {"arguments", "circulant", "one_process"}
