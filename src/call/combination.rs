@@ -97,7 +97,9 @@ impl Combination {
         })
     }
 
-    /// In shared memory, where elements have the layout that they have here.
+    /// In shared memory, where elements have the layout that they have here: for those that have
+    /// the same on all processes. MPI's own have; and those in one piece, in the order of the
+    /// signature.
     fn run_shared(&self, service: &mut Service) -> Result<Done, Stop> {
         let count = self.input.count();
         let pattern = match &self.target {
@@ -112,16 +114,22 @@ impl Combination {
                 )
             }
         };
-        let (aside, most) = match &self.target {
-            Target::Parts(counts) if self.in_place => (
-                Aside::Result(self.result.count()),
-                lengths(counts).max().unwrap_or(0),
-            ),
-            Target::Parts(counts) => (Aside::Nothing, lengths(counts).max().unwrap_or(0)),
-            _ => (Aside::Nothing, 0),
+        let most = match &self.target {
+            Target::Parts(counts) => lengths(counts).max().unwrap_or(0),
+            Target::Root(_) | Target::All => 0,
+        };
+        let aside = match &self.target {
+            Target::Parts(_) if self.in_place => Aside::Result(self.result.count()),
+            _ => Aside::Nothing,
         };
         let unit = Elements::in_slots(&self.input);
         let (lease, memory) = self.memory(service, shared::scratch(unit), aside, most)?;
+        let datatype = self.input.datatype();
+        let mut packed = service.spare.packed();
+        let is_alike =
+            datatype.is_predefined() || datatype.is_contiguous(service.communicator(), &mut packed);
+        service.spare.keep_packed(packed);
+        let unit = if is_alike { unit } else { 0 };
         shared::run(service, pattern, unit, lease, memory)
     }
 

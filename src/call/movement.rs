@@ -377,13 +377,13 @@ impl GatherScatter {
 
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         match algorithm {
-            Algorithm::Shared => self.share(service),
+            Algorithm::Shared => self.run_shared(service),
             _ => self.pass_on(service),
         }
     }
 
     /// In shared memory, from the program's buffers and to them where their bytes are packed there.
-    fn share(self, service: &mut Service) -> Result<Done, Stop> {
+    fn run_shared(self, service: &mut Service) -> Result<Done, Stop> {
         let (root, length) = (self.root, self.length);
         let (mut memory, lease) = self.straight(service)?;
         let (pattern, own) = match self.gathers {

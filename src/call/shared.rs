@@ -3,8 +3,8 @@
 //!
 //! The first meeting of a call agrees on three more things. Whether all mean the same lengths:
 //! otherwise no process goes on, and the call ends; with an error where something would have come
-//! from others, as it would if messages had other lengths than expected. Whether a unit takes as
-//! many bytes on all: otherwise the MPI library runs the call, with nothing touched. And how large
+//! from others, as it would if messages had other lengths than expected. Whether a unit has the
+//! same layout on all: otherwise the MPI library runs the call, with nothing touched. And how large
 //! the slots are, where they are to grow; then that meeting is one of its own, before the first
 //! step.
 
@@ -16,7 +16,7 @@ use crate::mpi::{Communicator, Error, native};
 use crate::plan::{Copied, Folded, Pattern, Shared, Step};
 use crate::pool::Lease;
 use crate::select::Reason;
-use crate::transport::{Memory, Mismatch, Place, SharedMemory, Slots, Space, WORDS};
+use crate::transport::{Memory, Mismatch, Place, SharedMemory, Space, WORDS};
 
 /// Bytes that are combined at once, so that partial results stay in the processor's first cache.
 const FOLDED: usize = 8 << 10;
@@ -27,7 +27,7 @@ pub(super) fn scratch(unit: usize) -> usize {
 }
 
 /// Runs a call in `memory`, whose allocation is on this lease, with [so much](scratch) scratch. In
-/// a slot a unit takes `unit` bytes.
+/// a slot a unit takes `unit` bytes; 0, if its layout may be another on other processes.
 ///
 /// # Errors
 /// Native, if it cannot run here; MPI's; or that processes disagree on the size of the data.
@@ -41,9 +41,7 @@ pub(super) fn run<M: Owner>(
     let (communicator, place) = (service.communicator(), service.team.place());
     let processes = service.team.size();
     let shared = service.shared.as_mut().ok_or(Reason::SharedMemory)?;
-    memory.set_slots(shared.slots());
     let mut run = Run {
-        slots: shared.slots().clone(),
         shared,
         communicator,
         unit,
@@ -65,7 +63,6 @@ pub(super) fn run<M: Owner>(
 /// A call in progress.
 struct Run<'a> {
     shared: &'a mut SharedMemory,
-    slots: Slots,
     communicator: Communicator,
     /// Bytes of a unit in a slot.
     unit: usize,
@@ -74,7 +71,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn call<M: Memory>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
+    fn call<M: Owner>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
         let receives = Shared::receives(&pattern, self.place);
         match self.steps(pattern, memory) {
             // Nobody tells a process that only sends, either.
@@ -83,12 +80,13 @@ impl Run<'_> {
         }
     }
 
-    fn steps<M: Memory>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
+    fn steps<M: Owner>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
         let lengths = fingerprint(&pattern);
         let mut has_met = self.grow(&pattern, lengths)?;
+        memory.set_slots(self.shared.slots());
         let room = self.shared.slots().room(self.unit);
         let plan = Shared::new(pattern, (self.processes, self.place), room);
-        let Some(plan) = plan else {
+        let Some(plan) = plan.filter(|_| self.unit > 0) else {
             if !has_met {
                 self.agree(0, lengths)?;
             }
@@ -136,12 +134,12 @@ impl Run<'_> {
         let words = [provided, lengths, !lengths, unit, !unit];
         let [least, lengths, most_lengths, unit, most_unit] =
             self.shared.meet(words, self.communicator)?;
+        if unit == 0 || unit != !most_unit {
+            return Err(Stop::Native(Reason::SharedMemory));
+        }
         if lengths != !most_lengths {
             let error = Error(native().constants.err_truncate.0);
             return Err(Mismatch(error).into());
-        }
-        if unit != !most_unit {
-            return Err(Stop::Native(Reason::SharedMemory));
         }
         Ok(usize::try_from(least).unwrap_or(0))
     }
@@ -203,7 +201,7 @@ impl Run<'_> {
             let length = most.min(fold.length - done);
             let at = |slot| Place {
                 space: Space::Shared,
-                offset: self.slots.start(slot, number, self.unit) + fold.at + done,
+                offset: self.shared.slots().start(slot, number, self.unit) + fold.at + done,
             };
             let into = match fold.result {
                 Some(offset) => result(offset + done),
@@ -224,7 +222,7 @@ impl Run<'_> {
     fn in_slot(&self, copied: Copied, number: u64) -> Place {
         Place {
             space: Space::Shared,
-            offset: self.slots.start(copied.slot, number, self.unit) + copied.at,
+            offset: self.shared.slots().start(copied.slot, number, self.unit) + copied.at,
         }
     }
 }

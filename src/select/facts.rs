@@ -162,7 +162,7 @@ pub enum Reason {
     Empty,
     /// The program has called `MPI_Pcontrol(0)`.
     SwitchedOff,
-    /// The processes of the node cannot share memory, or the call cannot run there.
+    /// The processes of the node cannot share memory, or elements cannot be combined there.
     SharedMemory,
     /// A buffer is in the memory of a device.
     DeviceMemory,

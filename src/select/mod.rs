@@ -548,7 +548,7 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
     };
     let shared = shared(facts, settings);
     let flat = match (shared, sizing) {
-        // What is copied twice is not tried beside what is copied once.
+        // Messages are not tried beside it: they take as many copies, or more.
         (Some(_), Sizing::Measured(_)) => [None; FLAT],
         _ => flat(facts, settings, of_process),
     };

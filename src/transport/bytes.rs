@@ -398,8 +398,9 @@ impl Bytes {
             Space::Result => self.result(range),
             Space::Scratch => self.scratch.part(range),
             Space::Shared => {
-                let slots = self.slots.as_ref().map_or(Region::empty(), Slots::region);
-                slots.part(range)
+                let found = self.slots.as_ref().map(|slots| slots.find(place.offset, 1));
+                let (slot, first) = found.unwrap_or((Region::empty(), 0));
+                slot.part(first..first + length)
             }
         }
     }

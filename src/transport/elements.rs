@@ -96,17 +96,21 @@ impl Elements {
             Space::Input => self.input.part(range),
             Space::Result => self.result.part(range),
             Space::Scratch => self.scratch.part(range),
-            Space::Shared => self.shared().part(range),
+            Space::Shared => self.in_slot(place.offset, length),
         }
     }
 
-    /// The elements in the slots.
-    fn shared(&self) -> Array {
-        let datatype = *self.input.datatype();
-        let region = self.slots.as_ref().map_or(Region::empty(), Slots::region);
-        let unit = Elements::in_slots(&self.input);
-        let count = self.slots.as_ref().map_or(0, |slots| slots.units(unit));
-        Array::inside(region, count, datatype)
+    /// Elements in a slot, from this one of all slots on.
+    fn in_slot(&self, number: usize, length: usize) -> Array {
+        let (unit, datatype) = (Elements::in_slots(&self.input), *self.input.datatype());
+        match &self.slots {
+            Some(slots) => {
+                let (slot, first) = slots.find(number, unit);
+                let all = Array::inside(slot, slots.room(unit), datatype);
+                all.part(first..first + length)
+            }
+            None => Array::inside(Region::empty(), 0, datatype).part(0..length),
+        }
     }
 
     /// The bytes that an element takes in a slot, its gaps and margins included.
@@ -161,7 +165,8 @@ unsafe impl Memory for Elements {
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
         let is_own = matches!(to.space, Space::Scratch | Space::Shared);
         let (from, to) = (self.array(from, length), self.array(to, length));
-        // SAFETY: in circulant's own memory gaps are nobody's.
+        // SAFETY: in circulant's own memory gaps are nobody's, and no element lies in another's:
+        // `overwrite` leaves those that do alone.
         if is_own && unsafe { to.overwrite(&from) } {
             return Ok(());
         }

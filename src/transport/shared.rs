@@ -32,6 +32,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,12 +93,8 @@ impl Layout {
     }
 
     /// Bytes of all slots.
-    fn bytes_of_slots(&self) -> usize {
-        2 * self.processes * self.room
-    }
-
     fn bytes(&self) -> usize {
-        self.slots() + self.bytes_of_slots()
+        self.slots() + 2 * self.processes * self.room
     }
 
     /// These bytes of both slots of this process.
@@ -178,38 +175,38 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Their memory. It is used as long as this value, or a clone, and not passed on.
-    pub(super) fn region(&self) -> Region {
-        let start = Buffer::new(self.mapping.start.as_ptr().cast());
-        let start = start.offset(self.layout.slots() as isize);
-        // SAFETY: as many bytes are mapped from there on. The mapping lives as long as this value,
-        // and who asks keeps a clone beside the region. Other processes write to their own slots
-        // only, and not while they are read here: that is what meetings are for.
-        unsafe { Region::new(start, self.layout.bytes_of_slots()) }
-    }
-
-    /// How many units fit into a slot, if each takes so many bytes.
+    /// How many units fit into what is provided of a slot, if each takes so many bytes.
     pub fn room(&self, unit: usize) -> usize {
         self.provided / unit.max(1)
     }
 
-    /// The first unit of a slot in a step, among the units that fit into all slots.
-    pub fn start(&self, slot: usize, step: u64, unit: usize) -> usize {
-        let index = match step % 2 {
-            0 => slot,
-            _ => self.layout.processes + slot,
+    /// The number, among the units of all slots, of the first of a process in a step.
+    pub fn start(&self, process: usize, step: u64, unit: usize) -> usize {
+        let slot = match step % 2 {
+            0 => process,
+            _ => self.layout.processes + process,
         };
-        index * self.most(unit)
+        slot * self.room(unit)
     }
 
-    /// The units that fit into all slots.
-    pub(super) fn units(&self, unit: usize) -> usize {
-        2 * self.layout.processes * self.most(unit)
-    }
-
-    /// How many of them a slot could have.
-    fn most(&self, unit: usize) -> usize {
-        self.layout.room / unit.max(1)
+    /// What is provided of the slot that unit `number` of all is in, and which of its units that
+    /// is. A slot starts at the same byte whatever its units are: two calls whose units differ must
+    /// not mix up their slots. The memory is used as long as this value, or a clone, and not passed
+    /// on.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub(super) fn find(&self, number: usize, unit: usize) -> (Region, usize) {
+        let room = self.room(unit).max(1);
+        let (slot, first) = (number / room, number % room);
+        assert!(slot < 2 * self.layout.processes, "there is no such slot");
+        let start = Buffer::new(self.mapping.start.as_ptr().cast());
+        let start = start.offset((self.layout.slots() + slot * self.layout.room) as isize);
+        // SAFETY: as many bytes are mapped from there on, and provided. The mapping lives as long
+        // as this value, and who asks keeps a clone beside the region. Other processes write to
+        // their own slots only, and not while they are read here: that is what meetings are for.
+        let region = unsafe { Region::new(start, self.provided) };
+        (region, first)
     }
 }
 
@@ -239,6 +236,10 @@ impl SharedMemory {
         }
         // SAFETY: just opened, and nobody else's.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        if layout.bytes() as u64 > longest_file() {
+            // The system would send a signal.
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
         file.set_len(layout.bytes() as u64)?;
         provide(&file, 0..layout.slots())?;
         let memory = SharedMemory::on(file, layout)?;
@@ -247,11 +248,9 @@ impl SharedMemory {
             descriptor: descriptor as u64,
             token: RandomState::new().build_hasher().finish() | 1,
         };
-        memory
-            .slots
-            .mapping
-            .token()
-            .store(ticket.token, Ordering::Release);
+        let token = memory.slots.mapping.token();
+        token.store(ticket.token, Ordering::Release);
+        memory.begin()?;
         Ok((memory, ticket))
     }
 
@@ -261,22 +260,35 @@ impl SharedMemory {
     /// The system's; or if it is not there, as where processes do not see each other.
     pub fn join(layout: Layout, ticket: Ticket) -> io::Result<SharedMemory> {
         let path = format!("/proc/{}/fd/{}", ticket.process, ticket.descriptor);
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        if file.metadata()?.len() != layout.bytes() as u64 {
+        // Where processes do not see each other, it may be anybody's file, of any kind.
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() || found.len() != layout.bytes() as u64 {
             return Err(io::ErrorKind::NotFound.into());
         }
         let memory = SharedMemory::on(file, layout)?;
-        match memory.slots.mapping.token().load(Ordering::Acquire) {
-            token if token == ticket.token => Ok(memory),
-            _ => Err(io::ErrorKind::NotFound.into()),
+        if memory.slots.mapping.token().load(Ordering::Acquire) != ticket.token {
+            return Err(io::ErrorKind::NotFound.into());
         }
+        memory.begin()?;
+        Ok(memory)
+    }
+
+    /// Provides the first bytes of the own slots.
+    fn begin(&self) -> io::Result<()> {
+        let Slots {
+            layout, provided, ..
+        } = &self.slots;
+        let mut own = layout.own(0..*provided).into_iter();
+        own.try_for_each(|own| provide(&self.file, own))
     }
 
     fn on(file: File, layout: Layout) -> io::Result<SharedMemory> {
         let provided = LEAST.min(layout.room);
-        for own in layout.own(0..provided) {
-            provide(&file, own)?;
-        }
         let mapping = Arc::new(Mapping::of(&file, layout.bytes())?);
         Ok(SharedMemory {
             file,
@@ -308,7 +320,7 @@ impl SharedMemory {
         let Slots {
             layout, provided, ..
         } = &self.slots;
-        let wanted = bytes.next_power_of_two().min(layout.room);
+        let wanted = bytes.min(layout.room).next_power_of_two().min(layout.room);
         let mut own = layout.own(*provided..wanted).into_iter();
         match own.try_for_each(|own| provide(&self.file, own)) {
             Ok(()) => wanted,
@@ -388,6 +400,19 @@ impl SharedMemory {
         // SAFETY: inside of the mapping, before the slots, aligned as the mapping and HEAD are.
         // Zeros at first, and never anything but flags, which are atomic.
         unsafe { self.slots.mapping.start.add(offset).cast().as_ref() }
+    }
+}
+
+/// The longest file that this process may make.
+fn longest_file() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes two numbers.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } {
+        0 => limit.rlim_cur,
+        _ => u64::MAX,
     }
 }
 

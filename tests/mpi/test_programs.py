@@ -186,7 +186,13 @@ def test_program(mpi, native_run, report, program, processes, variant):
     command = [mpi.program(program), *ARGUMENTS.get(program, [])]
     run = mpi.preloaded(processes, command, report, settings, trapped=program in TRAPPED)
     compare(run, native)
-    assert run.all_outcomes() == counted(run.stdout)
+    outcomes = run.all_outcomes()
+    if variant in SHARED_VARIANTS:
+        # Elements that might have another layout on other processes are the MPI library's.
+        for of in outcomes.values():
+            of["circulant"] = of.get("circulant", 0) + of.pop("shared_memory", 0)
+    expected = counted(run.stdout)
+    assert {operation: of for operation, of in outcomes.items() if any(of.values())} == expected
     if 1 < settings.get("NODE_SIZE", 1) < processes:
         assert run_by("leaders", run) == set(run.all_outcomes()) & BY_LEADERS, run.describe()
     if variant in SHARED_VARIANTS and processes > 1:

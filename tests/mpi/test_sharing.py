@@ -79,6 +79,25 @@ def test_where_memory_cannot_be_shared(mpi, report, function, rank, error):
     assert f"cannot share memory (rank {rank}: {error}" in line and "CIRCULANT_SHARED_MAX=0" in line
 
 
+@pytest.mark.parametrize("processes", [2, 4, 5])
+def test_calls_of_different_elements_take_turns(sharing, processes):
+    run = sharing({}, "units", processes=processes)
+    assert run_by("shared", run) == {"bcast", "allreduce"}
+
+
+def test_elements_of_different_layout_go_native(sharing):
+    run = sharing({}, "layouts")
+    assert run.outcomes("allreduce") == {"shared_memory": 1}
+
+
+def test_a_file_that_may_not_be_so_long(mpi, report):
+    """The limit on files would end the process by a signal. (MPI has shared files of its own.)"""
+    command = ["bash", "-c", f"ulimit -f 5000; exec {mpi.program('sharing')}"]
+    run = mpi.preloaded(8, command, report).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.outcomes("allreduce").keys() <= {"circulant", "shared_memory"}
+
+
 @pytest.mark.any_mpi
 def test_the_size_of_slots_changes_no_bit(mpi, report):
     """Of sums of floating-point numbers, nor who adds up which of them."""
