@@ -91,8 +91,10 @@ def test_elements_of_different_layout_go_native(sharing):
 
 
 def test_a_file_that_may_not_be_so_long(mpi, report):
-    """The limit on files would end the process by a signal. (MPI has shared files of its own.)"""
+    """The limit on files would end the process by a signal."""
     command = ["bash", "-c", f"ulimit -f 5000; exec {mpi.program('sharing')}"]
+    if mpi.native(8, command).status != 0:
+        pytest.skip("files of the MPI library's own are longer")
     run = mpi.preloaded(8, command, report).expect_success()
     assert "failures=0" in run.stdout
     assert run.outcomes("allreduce").keys() <= {"circulant", "shared_memory"}
