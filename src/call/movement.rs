@@ -10,7 +10,7 @@ use super::check::Touched;
 use super::{Done, Running, complete, run, shared};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
-use crate::mpi::{Allocation, Array, Arrays, Region};
+use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::{Pattern, block_range};
 use crate::pool::{Lease, Need};
 use crate::select::Algorithm;
@@ -218,22 +218,21 @@ impl Allgather {
             let to = result.of(elements);
             let range = end..end + elements.size();
             end = range.end;
-            match to.bytes() {
-                Some(home) => memory.add_home(home),
-                None => memory.add_staged(range.len()),
-            }
-            let is_staged = to.bytes().is_none();
             if rank != place {
-                if is_staged {
-                    memory.unpack_to(range, to);
+                memory.add(to, Unpacking::Arriving);
+                continue;
+            }
+            match own {
+                Some(own) => {
+                    memory.add(to, Unpacking::AtEnd);
+                    pack(&mut memory, range, own)?;
                 }
-            } else if let Some(own) = own {
-                pack(&mut memory, range.clone(), own)?;
-                if is_staged {
-                    memory.unpack_at_end(range, to);
+                None => {
+                    memory.add(to, Unpacking::Never);
+                    if to.bytes().is_none() {
+                        pack(&mut memory, range, to)?;
+                    }
                 }
-            } else if is_staged {
-                pack(&mut memory, range, to)?;
             }
         }
         Ok(memory)
@@ -415,7 +414,7 @@ impl GatherScatter {
             (false, true) => (whole, part),
             (false, false) => (Vec::new(), part),
         };
-        let input = joined(&from);
+        let input = Packing::joined(from.iter().copied());
         let is_staged = |packing: &&Packing| packing.bytes().is_none();
         let copies = if input.is_some() { 0 } else { from.len() };
         let staging = (copies + to.iter().filter(is_staged).count()) * length;
@@ -487,15 +486,6 @@ fn unpacking(arrives: bool) -> Unpacking {
         true => Unpacking::Arriving,
         false => Unpacking::AtEnd,
     }
-}
-
-/// The memory of all of these elements, one after the other, if that is their packed form.
-fn joined(packings: &[Packing]) -> Option<Region> {
-    let mut regions = packings.iter().map(Packing::bytes);
-    regions.try_fold(Region::empty(), |all, region| match all.length() {
-        0 => region,
-        _ => all.joined(region?),
-    })
 }
 
 /// Memory on lease for a call of `stages` whose result, `length` bytes, is staged on all processes.

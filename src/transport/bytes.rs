@@ -57,13 +57,18 @@ impl Packing {
     /// The memory of these elements of all ranks, of the same datatype, if that is their packed
     /// form, in the order of the ranks.
     pub fn bytes_of_all(&self, elements: &Arrays) -> Option<Region> {
-        let mut filled = elements.all().filter(|array| array.count() > 0);
-        filled.try_fold(Region::empty(), |all, array| {
-            let region = self.of(array).bytes()?;
-            if all.length() == 0 {
+        Packing::joined(elements.all().map(|array| self.of(array)))
+    }
+
+    /// The memory of all of these elements, one after the other, if that is their packed form.
+    pub fn joined(all: impl IntoIterator<Item = Packing>) -> Option<Region> {
+        let mut filled = all.into_iter().filter(|one| one.elements.count() > 0);
+        filled.try_fold(Region::empty(), |before, one| {
+            let region = one.bytes()?;
+            if before.length() == 0 {
                 return Some(region);
             }
-            all.joined(region)
+            before.joined(region)
         })
     }
 

@@ -84,7 +84,7 @@ pub struct Layout {
 impl Layout {
     /// Rounds of a meeting.
     fn rounds(&self) -> usize {
-        (usize::BITS - self.processes.saturating_sub(1).leading_zeros()) as usize
+        self.processes.next_power_of_two().ilog2() as usize
     }
 
     /// Where the slots start.
@@ -250,7 +250,7 @@ impl SharedMemory {
         };
         let token = memory.slots.mapping.token();
         token.store(ticket.token, Ordering::Release);
-        memory.begin()?;
+        memory.provide_own(0..memory.slots.provided)?;
         Ok((memory, ticket))
     }
 
@@ -274,16 +274,13 @@ impl SharedMemory {
         if memory.slots.mapping.token().load(Ordering::Acquire) != ticket.token {
             return Err(io::ErrorKind::NotFound.into());
         }
-        memory.begin()?;
+        memory.provide_own(0..memory.slots.provided)?;
         Ok(memory)
     }
 
-    /// Provides the first bytes of the own slots.
-    fn begin(&self) -> io::Result<()> {
-        let Slots {
-            layout, provided, ..
-        } = &self.slots;
-        let mut own = layout.own(0..*provided).into_iter();
+    /// Provides these bytes of the own slots.
+    fn provide_own(&self, bytes: Range<usize>) -> io::Result<()> {
+        let mut own = self.slots.layout.own(bytes).into_iter();
         own.try_for_each(|own| provide(&self.file, own))
     }
 
@@ -321,8 +318,7 @@ impl SharedMemory {
             layout, provided, ..
         } = &self.slots;
         let wanted = bytes.min(layout.room).next_power_of_two().min(layout.room);
-        let mut own = layout.own(*provided..wanted).into_iter();
-        match own.try_for_each(|own| provide(&self.file, own)) {
+        match self.provide_own(*provided..wanted) {
             Ok(()) => wanted,
             Err(_) => *provided,
         }
