@@ -2,15 +2,18 @@
  * Runs collectives at the papers' scale inside SimGrid's simulator (SMPI), natively (PMPI_X) or as
  * circulant runs them (MPI_X, with libcirculant.a linked in), and prints CSV of simulated times.
  *
- *   paper_figures time   OPERATION INPUT VARIANT REPETITIONS BYTES...
- *   paper_figures verify OPERATION INPUT VARIANT REPETITIONS BYTES...
+ *   paper_figures time   OPERATION INPUT TYPE VARIANT REPETITIONS BYTES...
+ *   paper_figures verify OPERATION INPUT int  VARIANT REPETITIONS BYTES...
+ *
+ * TYPE is int or double. VARIANT is native, circulant, or default: as the library decides. What ran is
+ * printed then.
  *
  * All ranks are in one address space. For `time` they share two buffers, whose contents SMPI does
  * not move: p = 1152 with 40 MB each would need 92 GB. For `verify` each rank has buffers of its
  * own, every element names its rank and position, and every result is checked.
  *
  * The library's own counter has to say of every call that circulant ran if that is the variant, and
- * that it did not otherwise; the program fails (exit status 1) if it says anything else.
+ * that it did not if that is native; the program fails (exit status 1) if it says anything else.
  *
  * With SMPI's default privatization each rank has a copy of the program, so of the library's
  * statics. That takes mappings that the system has not got for p = 25,600. Without it the ranks
@@ -47,62 +50,63 @@ static void fail(const char *format, ...)
 /* One rank's view. Counts and displacements are in elements, one a rank; `total` is their sum. */
 struct problem {
     MPI_Comm comm;
+    MPI_Datatype type;
     int rank, ranks, total, *counts, *displacements, *in, *out;
 };
 
 static void bcast(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Bcast) : MPI_Bcast)(p->out, p->total, MPI_INT, 0, p->comm);
+    (native ? native(PMPI_Bcast) : MPI_Bcast)(p->out, p->total, p->type, 0, p->comm);
 }
 
 static void reduce(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Reduce) : MPI_Reduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, 0, p->comm);
+    (native ? native(PMPI_Reduce) : MPI_Reduce)(p->in, p->out, p->total, p->type, MPI_SUM, 0, p->comm);
 }
 
 static void allgather(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Allgather) : MPI_Allgather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
+    (native ? native(PMPI_Allgather) : MPI_Allgather)(p->in, p->counts[p->rank], p->type, p->out, p->counts[p->rank], p->type,
                                               p->comm);
 }
 
 static void allgatherv(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Allgatherv) : MPI_Allgatherv)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts, p->displacements,
-                                                MPI_INT, p->comm);
+    (native ? native(PMPI_Allgatherv) : MPI_Allgatherv)(p->in, p->counts[p->rank], p->type, p->out, p->counts, p->displacements,
+                                                p->type, p->comm);
 }
 
 static void reduce_scatter_block(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Reduce_scatter_block) : MPI_Reduce_scatter_block)(p->in, p->out, p->counts[p->rank], MPI_INT, MPI_SUM,
+    (native ? native(PMPI_Reduce_scatter_block) : MPI_Reduce_scatter_block)(p->in, p->out, p->counts[p->rank], p->type, MPI_SUM,
                                                                     p->comm);
 }
 
 static void reduce_scatter(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Reduce_scatter) : MPI_Reduce_scatter)(p->in, p->out, p->counts, MPI_INT, MPI_SUM, p->comm);
+    (native ? native(PMPI_Reduce_scatter) : MPI_Reduce_scatter)(p->in, p->out, p->counts, p->type, MPI_SUM, p->comm);
 }
 
 static void allreduce(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Allreduce) : MPI_Allreduce)(p->in, p->out, p->total, MPI_INT, MPI_SUM, p->comm);
+    (native ? native(PMPI_Allreduce) : MPI_Allreduce)(p->in, p->out, p->total, p->type, MPI_SUM, p->comm);
 }
 
 static void alltoall(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Alltoall) : MPI_Alltoall)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT,
+    (native ? native(PMPI_Alltoall) : MPI_Alltoall)(p->in, p->counts[p->rank], p->type, p->out, p->counts[p->rank], p->type,
                                             p->comm);
 }
 
 static void gather(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Gather) : MPI_Gather)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+    (native ? native(PMPI_Gather) : MPI_Gather)(p->in, p->counts[p->rank], p->type, p->out, p->counts[p->rank], p->type, 0,
                                         p->comm);
 }
 
 static void scatter(const struct problem *p, int native)
 {
-    (native ? native(PMPI_Scatter) : MPI_Scatter)(p->in, p->counts[p->rank], MPI_INT, p->out, p->counts[p->rank], MPI_INT, 0,
+    (native ? native(PMPI_Scatter) : MPI_Scatter)(p->in, p->counts[p->rank], p->type, p->out, p->counts[p->rank], p->type, 0,
                                           p->comm);
 }
 
@@ -282,32 +286,49 @@ static double timed(const struct operation *operation, const struct problem *p, 
     return largest(p, PMPI_Wtime()) - start;
 }
 
-/* One call, which the counter has to have noticed or not: once for each rank that shares it. No rank
- * is in the call before all have read the counter, nor still in it when they read it again. */
-static double proved(const struct operation *operation, const struct problem *p, int native, int counters)
+/* The size of an element. */
+static size_t element(const struct problem *p)
+{
+    return p->type == MPI_DOUBLE ? sizeof(double) : sizeof(int);
+}
+
+/* Who runs the calls, as the command line says. */
+static int is_variant(char **argv, const char *variant)
+{
+    return strcmp(argv[5], variant) == 0;
+}
+
+/* One call, which the counter has to have noticed or not, unless the library decides: once for each
+ * rank that shares it. No rank is in the call before all have read the counter, nor still in it when they
+ * read it again. Returns the time, and sets who ran it. */
+static double proved(const struct operation *operation, char **argv, const struct problem *p, int counters,
+                     const char **ran_by)
 {
     PMPI_Barrier(p->comm);
     unsigned long long before = circulant_calls(operation->name);
-    double seconds = timed(operation, p, native);
+    double seconds = timed(operation, p, is_variant(argv, "native"));
     unsigned long long ran = circulant_calls(operation->name) - before;
-    unsigned long long expected = native ? 0 : (unsigned long long)(p->ranks / counters);
+    unsigned long long all = (unsigned long long)(p->ranks / counters);
+    unsigned long long expected = is_variant(argv, "default") ? (ran ? all : 0) : is_variant(argv, "native") ? 0 : all;
     if (ran != expected)
         fail("rank %d: %s ran %llu times as circulant instead of %llu", p->rank, operation->name, ran, expected);
+    *ran_by = ran ? "circulant" : "native";
     return seconds;
 }
 
 static void measure(const struct operation *operation, char **argv, const struct problem *p, int counters)
 {
-    int verifies = strcmp(argv[1], "verify") == 0, native = strcmp(argv[4], "native") == 0;
-    for (int k = 0; k < atoi(argv[5]); k++) {
+    int verifies = strcmp(argv[1], "verify") == 0;
+    for (int k = 0; k < atoi(argv[6]); k++) {
         if (verifies)
             fill(p, operation->kind);
-        double seconds = proved(operation, p, native, counters);
+        const char *ran_by;
+        double seconds = proved(operation, argv, p, counters, &ran_by);
         if (verifies)
             check(p, operation->kind);
         if (p->rank == 0)
-            printf("%d,%s,%s,%s,%zu,%d,%.9f\n", p->ranks, operation->name, argv[3], argv[4],
-                   (size_t)p->total * sizeof(int), k + 1, seconds);
+            printf("%d,%s,%s,%s,%zu,%d,%.9f\n", p->ranks, operation->name, argv[3], ran_by,
+                   (size_t)p->total * element(p), k + 1, seconds);
     }
     /* The counts, which are shared, may change now. */
     PMPI_Barrier(p->comm);
@@ -337,21 +358,22 @@ static int count_copies(const struct problem *p)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    if (argc < 7)
-        fail("usage: paper_figures time|verify OPERATION INPUT native|circulant REPETITIONS BYTES...");
+    if (argc < 8)
+        fail("usage: paper_figures time|verify OPERATION INPUT int|double native|circulant|default REPETITIONS BYTES...");
     const struct operation *operation = operation_named(argv[2]);
     struct problem problem = join();
+    problem.type = strcmp(argv[4], "double") == 0 ? MPI_DOUBLE : MPI_INT;
     int counters = count_copies(&problem);
     long most = 0;
-    for (int i = 6; i < argc; i++)
+    for (int i = 7; i < argc; i++)
         most = atol(argv[i]) > most ? atol(argv[i]) : most;
     reserve(&problem, (size_t)most, strcmp(argv[1], "verify") != 0);
-    for (int i = 6; i < argc; i++) {
-        divide(&problem, operation->kind, argv[3], (int)(atol(argv[i]) / (long)sizeof(int)));
+    for (int i = 7; i < argc; i++) {
+        divide(&problem, operation->kind, argv[3], (int)(atol(argv[i]) / (long)element(&problem)));
         /* The first call on a communicator makes what the others use, and one that needs more scratch than
          * those before it agrees on that, which shows where calls are short. */
-        if (i == 6 || atol(argv[i]) <= 65536)
-            operation->run(&problem, strcmp(argv[4], "native") == 0);
+        if (i == 7 || atol(argv[i]) <= 65536)
+            operation->run(&problem, is_variant(argv, "native"));
         measure(operation, argv, &problem, counters);
     }
     PMPI_Barrier(problem.comm);

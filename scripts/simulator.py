@@ -35,8 +35,12 @@ SIMULATOR = [
     "smpi/wtime:0", "smpi/send-is-detached-thresh:0", "smpi/os:0:4e-7:0", "smpi/ois:0:4e-7:0", "smpi/or:0:4e-7:0",
 ]  # fmt: skip
 # What is used around the measured call, by the program and by the library's agreements: what
-# simulates fast.
-AROUND = {"bcast": "binomial_tree", "reduce": "binomial", "allreduce": "redbcast", "barrier": "ompi_bruck"}
+# simulates fast. (SMPI's own allgather, with which ranks learn of each other's hosts, would take two
+# minutes on 1152.)
+AROUND = {
+    "bcast": "binomial_tree", "reduce": "binomial", "allreduce": "redbcast", "barrier": "ompi_bruck",
+    "allgather": "bruck", "gather": "ompi_binomial", "scatter": "ompi_binomial",
+}  # fmt: skip
 
 # The paper's rules of blocks for MPI_INT, in bytes: F = 70 and G = 40 are per sqrt(element). And its
 # rounds, one message out and one in at a time, as MPI_Sendrecv makes them.
@@ -70,6 +74,8 @@ class Run:
     variant: str  # circulant, or whose native algorithms
     sizes: tuple
     settings: str = "paper"
+    type: str = "int"
+    repetitions: int = 1
     verifies: bool = False
     shares: bool = False  # one copy of the program's statics for all ranks
     cost: float = 0  # a guess, to start the longest first
@@ -81,14 +87,18 @@ class Run:
     def __str__(self):
         verb = "verify" if self.verifies else "time"
         layout = f"{self.hosts} x {self.per_host}"
-        return f"{verb} {self.operation}, {self.input}, {layout}, {self.variant}, {self.settings}: {self.sizes}"
+        return f"{verb} {self.operation}, {self.input}, {layout}, {self.type}, {self.variant}, {self.settings}: {self.sizes}"
+
+    @property
+    def is_ours(self):
+        return self.variant in ("circulant", "default")
 
     def settled(self):
-        return "" if self.variant != "circulant" else self.settings
+        return self.settings if self.is_ours else ""
 
     def simulator(self):
         algorithms = dict(AROUND)
-        if self.variant != "circulant":
+        if not self.is_ours:
             # SMPI makes the regular form of the irregular one.
             selected = self.operation.removesuffix("_block")
             algorithms[selected] = self.variant
@@ -105,16 +115,18 @@ class Run:
             *(f"--cfg={setting}" for setting in self.simulator()),
             # Asked for an error handler, SMPI answers with none, and then warns of it.
             "--log=root.thres:warning", "--log=smpi_pmpi.thres:error",
-            program, "verify" if self.verifies else "time", self.operation, self.input,
-            self.variant if self.variant == "circulant" else "native", "1", *map(str, self.sizes),
+            program, "verify" if self.verifies else "time", self.operation, self.input, self.type,
+            self.variant if self.is_ours else "native", str(self.repetitions), *map(str, self.sizes),
         ]  # fmt: skip
 
     def environment(self):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CIRCULANT_")}
         # Without copies the ranks share the count of private communicators as well.
-        settings = {"FORCE": 1, "COMMUNICATORS": 1_000_000} | SETTINGS[self.settings]
-        if not self.verifies:
-            settings["ALLTOALL"] = "combining"  # the all-to-all in few rounds
+        settings = {"COMMUNICATORS": 1_000_000} | SETTINGS[self.settings]
+        if self.variant == "circulant":
+            settings["FORCE"] = 1
+            if not self.verifies:
+                settings["ALLTOALL"] = "combining"  # the all-to-all in few rounds
         return inherited | {f"CIRCULANT_{name}": str(value) for name, value in settings.items()}
 
 
