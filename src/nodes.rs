@@ -84,6 +84,11 @@ impl Nodes {
         self.largest
     }
 
+    /// Whether all have as many ranks.
+    pub fn are_equal(&self) -> bool {
+        self.ranks.iter().all(|ranks| ranks.len() == self.largest)
+    }
+
     /// The node of a rank.
     pub fn node(&self, rank: usize) -> usize {
         self.places[rank].0

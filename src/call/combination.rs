@@ -198,20 +198,25 @@ impl Combination {
         let lengths = || lengths(&counts);
         let segment = units(algorithm.segment(), self.input.datatype().size());
         let machine = service.machine_of(algorithm).cloned();
-        if let (Algorithm::Leaders { cut }, Some(machine)) = (algorithm, machine) {
+        if let (Algorithm::Leaders { cut }, Some(machine)) = (algorithm, &machine) {
             let cut = match cut {
                 Cut::Segments(_) => Cut::Segments(segment),
                 Cut::Blocks(blocks) => Cut::Blocks(blocks),
             };
-            return self.reduce_scatter_by_leaders(cut, service, &machine, lengths());
+            return self.reduce_scatter_by_leaders(cut, service, machine, lengths());
         }
         let parts = || consecutive(lengths()).map(|span| Span { result: 0, ..span });
         let longest = lengths().max().unwrap_or(0);
         let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
             let team = &service.team;
-            match algorithm {
-                Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts(), segment, false),
-                Algorithm::Ordered { .. } => {
+            match (algorithm, &machine) {
+                (Algorithm::Lanes { .. }, Some(machine)) => {
+                    stages.reduce_scatter_by_lanes((team, machine), parts(), segment, false);
+                }
+                (Algorithm::Doubling { .. }, _) => {
+                    stages.reduce_scatter(team, parts(), segment, false)
+                }
+                (Algorithm::Ordered { .. }, _) => {
                     stages.ordered_reduce_scatter(team, parts(), segment, false);
                 }
                 _ => stages.pipelined_reduce_scatter(team, parts(), blocks, false),
@@ -307,6 +312,10 @@ impl Combination {
             (Algorithm::Leaders { .. }, Some(machine)) => {
                 let on = (&service.team, machine);
                 stages.allreduce_by_leaders(on, 0..count, segment, self.in_place);
+            }
+            (Algorithm::Lanes { .. }, Some(machine)) => {
+                let on = (&service.team, machine);
+                stages.allreduce_by_lanes(on, 0..count, segment, self.in_place);
             }
             (Algorithm::Ordered { .. }, _) => {
                 stages.ordered_allreduce(&service.team, 0..count, segment, self.in_place);

@@ -187,7 +187,7 @@ impl Problem {
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
-        if let Algorithm::Leaders { .. } = algorithm {
+        if algorithm.is_of_nodes() {
             service.divide(state.nodes()?);
         }
         if algorithm == Algorithm::Shared {

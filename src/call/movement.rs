@@ -172,6 +172,9 @@ impl Allgather {
                 let messages: Vec<_> = messages.collect();
                 stages.allgather_by_leaders((team, machine), &messages, cut);
             }
+            (Algorithm::Lanes { segment }, Some(machine)) => {
+                stages.allgather_by_lanes((team, machine), messages, segment);
+            }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
             (Algorithm::Shared, _) => {}
             _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),

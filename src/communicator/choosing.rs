@@ -36,8 +36,7 @@ impl State {
         if self.is_inter() || !self.settings().asks_for_nodes(facts.operation) {
             return Ok(facts);
         }
-        let nodes = self.nodes()?.count();
-        Ok(Facts { nodes, ..facts })
+        Ok(facts.on(self.nodes()?))
     }
 
     /// The algorithm for a call that is to be ours. May be collective, but for calls on an
@@ -188,15 +187,11 @@ impl State {
         if settings.asks_for_nodes(facts.operation) {
             return select::choose(&facts, settings).map_err(Stop::Native);
         }
-        let nodes = match self.known_nodes() {
-            Some(nodes) => nodes,
-            // They are asked for only where they can matter.
-            None => {
-                select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
-                self.nodes()?.count()
-            }
-        };
-        select::choose(&Facts { nodes, ..facts }, settings).map_err(Stop::Native)
+        // They are asked for only where they can matter.
+        if self.known_nodes().is_none() {
+            select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
+        }
+        select::choose(&facts.on(self.nodes()?), settings).map_err(Stop::Native)
     }
 
     /// The choice for a call of this kind, if something was learned of it. Collective where it is
@@ -213,10 +208,7 @@ impl State {
         let Some(ground) = self.ground(learning, &facts)? else {
             return Ok(observed);
         };
-        let on_nodes = Facts {
-            nodes: ground.known.nodes,
-            ..facts
-        };
+        let on_nodes = facts.on(self.nodes()?);
         let turn = learning.turn(kind, &on_nodes, settings, ground, || self.is_served());
         let (candidate, reason) = match turn {
             None => return Ok(observed),

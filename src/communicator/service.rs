@@ -179,10 +179,10 @@ impl Service {
         }
     }
 
-    /// The nodes, for a call that is by their leaders.
+    /// The nodes, for a call that is by their leaders or by lanes.
     pub fn machine_of(&self, algorithm: Algorithm) -> Option<&Machine> {
         let machine = self.machine.as_ref();
-        machine.filter(|_| matches!(algorithm, Algorithm::Leaders { .. }))
+        machine.filter(|_| algorithm.is_of_nodes())
     }
 
     /// Begins to serve a call.

@@ -23,6 +23,7 @@
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
 //! | [`Leaders`]`<P>` | the first two and doubling, by node | future work of 1 |
 //! | [`Reversed`]`<Leaders<P>>` | reductions and reduce-scatters, by node | future work of 1 |
+//! | [`Lanes`], [`Reversed`]`<Lanes>` | doubling, by all processes of a node | 2, by node |
 //! | [`Direct`] | gather and scatter within a node, for the above | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
 //! | [`Shared`] | all of these, on one node, by memory that its processes share | |
@@ -48,6 +49,7 @@ mod direct;
 mod doubling;
 mod exchange;
 mod gather;
+mod lanes;
 mod leaders;
 mod ordered;
 mod pairwise;
@@ -64,6 +66,7 @@ pub use direct::Direct;
 pub use doubling::{Doubling, Segments};
 pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
+pub use lanes::Lanes;
 pub use leaders::{Heads, Leaders, Messages};
 pub use ordered::Ordered;
 pub use pairwise::Pairwise;
@@ -382,6 +385,8 @@ plans! {
     LeadersReduceScatter(Reversed<Leaders<Doubling>>),
     LeadersPipelinedAllgather(Leaders<PipelinedAllgather>),
     LeadersPipelinedReduceScatter(Reversed<Leaders<PipelinedAllgather>>),
+    LanesAllgather(Lanes),
+    LanesReduceScatter(Reversed<Lanes>),
 }
 
 const NOTHING: Shape = Shape {

@@ -68,6 +68,12 @@ pub enum Algorithm {
     },
     /// In memory that the processes of one node share.
     Shared,
+    /// The same as `Doubling`: each process of a node with its counterparts on the other nodes, and
+    /// from there within the nodes.
+    Lanes {
+        /// Bytes of a step between nodes.
+        segment: usize,
+    },
 }
 
 /// How messages are cut.
@@ -99,7 +105,13 @@ impl Algorithm {
             Algorithm::Growing { .. } => 13,
             Algorithm::Pairwise { .. } => 14,
             Algorithm::Shared => 15,
+            Algorithm::Lanes { .. } => 16,
         }
+    }
+
+    /// Whether it takes notice of several nodes.
+    pub const fn is_of_nodes(self) -> bool {
+        matches!(self, Algorithm::Leaders { .. } | Algorithm::Lanes { .. })
     }
 
     /// The name in reports and trace lines.
@@ -118,7 +130,8 @@ impl Algorithm {
             }
             | Algorithm::Dissemination { segment }
             | Algorithm::Growing { segment }
-            | Algorithm::Pairwise { segment } => segment,
+            | Algorithm::Pairwise { segment }
+            | Algorithm::Lanes { segment } => segment,
             _ => usize::MAX,
         }
     }

@@ -8,9 +8,9 @@
 //!   many consecutive blocks as the skips say. A flat circulant graph takes no notice of nodes:
 //!   nearly every message leaves its node, so the processes of a node share its port, and beta
 //!   counts as often as there are processes on it.
-//! - by leaders: the rounds of a flat graph on the nodes, and ceil(log2) of the processes of a node
-//!   besides. A port carries what a process of that graph sends. What goes within the node
-//!   meanwhile is left out.
+//! - by leaders, or by lanes: the rounds of a flat graph on the nodes, and ceil(log2) of the
+//!   processes of a node besides. A port carries what a process of that graph sends. What goes
+//!   within the node meanwhile is left out.
 //!
 //! The constants here are shipped. Where calls are learned of, alpha and beta are measured: between
 //! nodes by one process of each, so that beta is that of a node's port; on a single node by all its
@@ -184,6 +184,7 @@ impl Cost {
 pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     match algorithm {
         Algorithm::Leaders { cut } => return by_leaders(call, cut),
+        Algorithm::Lanes { segment } => return by_leaders(call, Cut::Segments(segment)),
         Algorithm::Shared => return in_shared_memory(call),
         _ => {}
     }
@@ -260,6 +261,24 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
         rounds: stages * within,
         bytes: 0.0,
     })
+}
+
+/// Bytes of a step between nodes, for `call` by lanes on this network, or on one that nobody has
+/// measured.
+///
+/// While a step is under way, what arrived before goes on within the node. What the last one brings
+/// is left: of B steps that is m/B for each process. Every step costs a start-up. With beta of the
+/// memory of a node, B alpha + beta m/B is least for B = sqrt(beta m / alpha). Each of the k
+/// processes of a node sends m/k in these steps.
+pub fn segment_of_lanes(call: &Facts, network: Option<Network>) -> u64 {
+    /// The start-up that stands for those of [common networks](Network::COMMON): their geometric
+    /// mean.
+    const MIDDLE_ALPHA: f64 = 12e-6;
+    /// Smaller steps cost more than they hide.
+    const LEAST: f64 = 1024.0;
+    let alpha = network.map_or(MIDDLE_ALPHA, |network| network.alpha);
+    let of_node = (call.bytes as f64 * alpha / Network::SHARED.beta).sqrt();
+    (of_node / call.processes_per_node() as f64).max(LEAST) as u64
 }
 
 /// Rounds and bytes where every process sends a block to every other.

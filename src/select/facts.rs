@@ -2,6 +2,8 @@
 
 use strum::{EnumCount, EnumIter, IntoStaticStr, VariantArray, VariantNames};
 
+use crate::nodes::Nodes;
+
 /// What a choice depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -26,6 +28,8 @@ pub struct Facts {
     pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,
+    /// Whether there are as many on each.
+    pub are_nodes_equal: bool,
     /// A broadcast: whether its root is the next owner after the root of the broadcast before.
     pub follows: bool,
     /// What is not known yet. The other fields then say what speaks for circulant: the most bytes,
@@ -70,6 +74,7 @@ impl Facts {
             processes,
             smaller_group: 0,
             nodes: processes,
+            are_nodes_equal: true,
             follows: false,
             unknown: Unknown::Nothing,
         }
@@ -88,6 +93,15 @@ impl Facts {
             largest: bytes / processes as u64,
             nodes,
             ..Facts::new(operation, processes)
+        }
+    }
+
+    /// The same call on these nodes.
+    pub fn on(self, nodes: &Nodes) -> Facts {
+        Facts {
+            nodes: nodes.count(),
+            are_nodes_equal: nodes.are_equal(),
+            ..self
         }
     }
 

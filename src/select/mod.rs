@@ -281,7 +281,7 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
         ..*facts
     };
     let is_of_nodes =
-        |algorithm| matches!(algorithm, Algorithm::Leaders { .. } | Algorithm::Shared);
+        |algorithm: Algorithm| algorithm.is_of_nodes() || algorithm == Algorithm::Shared;
     of(facts, &is_of_nodes).or_else(|| of(&apart, &|_| true))
 }
 
@@ -487,6 +487,9 @@ fn exist(facts: &Facts) -> bool {
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
+/// - Where these have as many processes each, what has one block and parts also by lanes. By the
+///   cost model they take as long as leaders. They are before them, since all processes of a node
+///   combine and copy.
 /// - On one node, all are in shared memory, if there may be any.
 fn candidates(
     facts: &Facts,
@@ -515,8 +518,8 @@ enum Sizing {
 /// The most candidates of ours on a flat circulant graph, and as many by leaders of nodes.
 const FLAT: usize = 4;
 
-/// The most candidates of ours: one more is in shared memory.
-const SLOTS: usize = 2 * FLAT + 1;
+/// The most candidates of ours: one more is by lanes, and one in shared memory.
+const SLOTS: usize = 2 * FLAT + 2;
 
 /// The most candidates, the MPI library among them.
 pub const PLACES: usize = 1 + SLOTS;
@@ -531,6 +534,7 @@ pub const CANDIDATES: [&str; PLACES] = [
     "n",
     "n/2",
     "2n",
+    "lanes",
     "leaders-one-block",
     "leaders-n",
     "leaders-n/2",
@@ -553,7 +557,9 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         _ => flat(facts, settings, of_process),
     };
     let by_leaders = by_leaders(facts, settings, sizing);
-    let mut all = flat.into_iter().chain(by_leaders).chain([shared]);
+    let by_lanes = by_lanes(facts, settings, sizing);
+    let of_nodes = [by_lanes].into_iter().chain(by_leaders);
+    let mut all = flat.into_iter().chain(of_nodes).chain([shared]);
     std::array::from_fn(|_| all.next().flatten())
 }
 
@@ -611,17 +617,23 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
     }
 }
 
-/// The same by leaders of nodes, where the order of the ranks need not be kept.
-fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
+/// Whether a call may be by leaders of nodes or by lanes: there are nodes, and the order of the
+/// ranks need not be kept.
+fn may_be_on_nodes(facts: &Facts, settings: &Settings) -> bool {
     let has_nodes = facts.nodes > 1 && facts.nodes < facts.processes && facts.smaller_group == 0;
     let keeps_order = facts.operation.combines() && facts.order == Order::Ranks;
+    has_nodes && !keeps_order && !is_gray(facts, settings)
+}
+
+/// The same by leaders of nodes.
+fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
     // In its node, the message of a rank is one transfer.
     let is_whole = matches!(
         facts.operation,
         Operation::Bcast | Operation::Reduce | Operation::Allreduce
     );
     let is_short = is_whole || facts.largest <= MESSAGE_MAX;
-    let may_be = has_nodes && !keeps_order && is_short && !is_gray(facts, settings);
+    let may_be = is_short && may_be_on_nodes(facts, settings);
     let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
     // Leaders have no strips: any number of blocks will do.
     let evenly = Facts {
@@ -636,6 +648,29 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
         };
         Some(Algorithm::Leaders { cut })
     })
+}
+
+/// The algorithm with one block by lanes, on nodes with as many processes each. A reduce-scatter
+/// keeps what it receives in scratch; an allreduce that has too much of it goes in pieces.
+fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+    let is_short = match facts.operation {
+        Operation::Allgather | Operation::Allgatherv | Operation::Allreduce => true,
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => {
+            facts.bytes.saturating_mul(3) / 2 <= settings.scratch_max
+        }
+        _ => false,
+    };
+    let has_one_block = !cost::are_blocks_given(facts.operation, settings);
+    if !is_short || !has_one_block || !facts.are_nodes_equal || !may_be_on_nodes(facts, settings) {
+        return None;
+    }
+    let network = match sizing {
+        Sizing::Measured(network) => Some(network),
+        Sizing::Given | Sizing::Unmeasured => None,
+    };
+    let segment = cost::segment_of_lanes(facts, network).min(settings.segment);
+    let segment = usize::try_from(segment).unwrap_or(usize::MAX);
+    Some(Algorithm::Lanes { segment })
 }
 
 /// In memory that the processes of one node share.
@@ -732,6 +767,7 @@ mod tests {
             Algorithm::Growing { segment },
             Algorithm::Pairwise { segment },
             Algorithm::Shared,
+            Algorithm::Lanes { segment },
         ];
         assert_eq!(all.len(), Algorithm::VARIANTS.len());
         for algorithm in all {

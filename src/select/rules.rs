@@ -143,7 +143,11 @@ impl CallRule {
     /// leaders, or shared memory.
     pub fn asks_for_nodes(&self) -> bool {
         let cut = Cut::Blocks(1);
-        let of_nodes = [Algorithm::Leaders { cut }, Algorithm::Shared];
+        let of_nodes = [
+            Algorithm::Leaders { cut },
+            Algorithm::Lanes { segment: 0 },
+            Algorithm::Shared,
+        ];
         let is_of_nodes = |index| of_nodes.iter().any(|algorithm| algorithm.index() == index);
         self.per_node != ANY || self.algorithm.is_some_and(is_of_nodes)
     }
@@ -200,12 +204,14 @@ fn algorithms(operation: Operation) -> &'static [&'static str] {
     match operation {
         Operation::Bcast | Operation::Reduce => &["leaders", "shared"],
         Operation::Allgather | Operation::Allgatherv => {
-            &["doubling", "exchange", "leaders", "shared"]
+            &["doubling", "exchange", "leaders", "lanes", "shared"]
         }
         Operation::ReduceScatter | Operation::ReduceScatterBlock => {
-            &["doubling", "ordered", "leaders", "shared"]
+            &["doubling", "ordered", "leaders", "lanes", "shared"]
         }
-        Operation::Allreduce => &["doubling", "ordered", "census", "leaders", "shared"],
+        Operation::Allreduce => &[
+            "doubling", "ordered", "census", "leaders", "lanes", "shared",
+        ],
         Operation::Alltoall => &["combining", "pairwise", "shared"],
         Operation::Gather | Operation::Scatter => &["tree", "shared"],
         _ => &[],

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod between_groups;
+mod lanes;
 mod leaders;
 mod strips;
 

@@ -51,10 +51,10 @@ def test_survivors_of_a_failure(mpi, report, processes, victim, call, microsecon
 @pytest.mark.parametrize(
     "settings",
     [{"SELECT": "tune"}, {"FORCE": 1, "CHECK": 1}, {"FORCE": 1, "NODE_SIZE": 2}, {"FORCE": 1, **SHARED}],
-    ids=["trials", "checks", "leaders", "shared"],
+    ids=["trials", "checks", "nodes", "shared"],
 )
 def test_survivors_where_circulant_does_more(mpi, report, settings, call):
-    """The same where calls are trials, are checked, or are run by leaders: then collectives of circulant's own
+    """The same where calls are trials, are checked, or are run by leaders and lanes: then collectives of circulant's own
     are under way. And where they run in shared memory, in which nobody hears of a failure. (By default all calls of this program are native.) Rank 0 is alive, and has the report."""
     run, _ = run_without(mpi, report, settings, 6, 2, call, 300)
     rows = run.rows()
@@ -63,7 +63,7 @@ def test_survivors_where_circulant_does_more(mpi, report, settings, call):
     if "CHECK" in settings:
         assert any(row.get("checked") for row in rows), run.describe()
     if "NODE_SIZE" in settings:
-        assert any("leaders" in row.get("algorithms", {}) for row in rows), run.describe()
+        assert any({"leaders", "lanes"} & row.get("algorithms", {}).keys() for row in rows), run.describe()
     if "BCAST" in settings:
         assert any("shared" in row.get("algorithms", {}) for row in rows), run.describe()
 

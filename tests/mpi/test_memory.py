@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from test_programs import SHARED, counted
+from test_programs import LANES, SHARED, counted
 
 CALLS = [
     "bcast:10000x3",
@@ -89,6 +89,7 @@ SHORTAGES = {
     "forced": (5, {"FORCE": 1}, []),
     "learning": (2, {"SELECT": "tune", "NODE_SIZE": 1}, [30000]),
     "leaders": (3, {"FORCE": 1, "NODE_SIZE": 2}, []),
+    "lanes": (4, {"FORCE": 1, "NODE_SIZE": 2, **LANES}, []),
     "checked": (2, {"FORCE": 1, "CHECK": 1}, []),
     "shared": (3, {"FORCE": 1, **SHARED}, []),
 }

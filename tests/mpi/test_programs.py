@@ -39,6 +39,15 @@ VARIANTS = {
 }
 # What leaders of nodes run.
 BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
+# What lanes run, on nodes with as many processes each.
+BY_LANES = BY_LEADERS - {"bcast", "reduce"}
+LANES = {operation.upper(): "lanes" for operation in BY_LANES}
+LANES_VARIANTS = {
+    "lanes-of-two": {"NODE_SIZE": 2, **LANES},
+    "lanes-of-four-cyclic-in-steps": {"NODE_SIZE": 4, "PLACEMENT": "cyclic", "SEGMENT": 3000, **LANES},
+    "lanes-of-two-widest-window": {"NODE_SIZE": 2, "WINDOW": 64, "SENDS": 64, "SEGMENT": 300, **LANES},
+}
+VARIANTS |= LANES_VARIANTS
 # What runs in memory that the processes of one node share.
 SHARED = {operation.upper(): "shared" for operation in OPERATIONS}
 SHARED_VARIANTS = {
@@ -194,7 +203,10 @@ def test_program(mpi, native_run, report, program, processes, variant):
     expected = counted(run.stdout)
     assert {operation: of for operation, of in outcomes.items() if any(of.values())} == expected
     if 1 < settings.get("NODE_SIZE", 1) < processes:
-        assert run_by("leaders", run) == set(run.all_outcomes()) & BY_LEADERS, run.describe()
+        ours = set(run.all_outcomes())
+        assert run_by("leaders", run) | run_by("lanes", run) == ours & BY_LEADERS, run.describe()
+        if variant in LANES_VARIANTS and processes % settings["NODE_SIZE"] == 0:
+            assert run_by("lanes", run) == ours & BY_LANES, run.describe()
     if variant in SHARED_VARIANTS and processes > 1:
         assert run_by("shared", run) == set(run.all_outcomes()) & set(OPERATIONS), run.describe()
 

@@ -48,9 +48,12 @@ enum Kind {
     AllgatherByLeaders,
     ReduceScatterByLeaders,
     AllreduceByLeaders,
+    AllgatherByLanes,
+    ReduceScatterByLanes,
+    AllreduceByLanes,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 23] = [
     Kind::Broadcast,
     Kind::TreeBroadcast,
     Kind::Reduction,
@@ -71,6 +74,9 @@ const KINDS: [Kind; 20] = [
     Kind::AllgatherByLeaders,
     Kind::ReduceScatterByLeaders,
     Kind::AllreduceByLeaders,
+    Kind::AllgatherByLanes,
+    Kind::ReduceScatterByLanes,
+    Kind::AllreduceByLanes,
 ];
 
 impl Kind {
@@ -87,6 +93,8 @@ impl Kind {
                 | Kind::ReductionByLeaders
                 | Kind::ReduceScatterByLeaders
                 | Kind::AllreduceByLeaders
+                | Kind::ReduceScatterByLanes
+                | Kind::AllreduceByLanes
         )
     }
 
@@ -110,6 +118,13 @@ impl Kind {
                 | Kind::AllgatherByLeaders
                 | Kind::ReduceScatterByLeaders
                 | Kind::AllreduceByLeaders
+        )
+    }
+
+    fn is_by_lanes(self) -> bool {
+        matches!(
+            self,
+            Kind::AllgatherByLanes | Kind::ReduceScatterByLanes | Kind::AllreduceByLanes
         )
     }
 }
@@ -368,6 +383,7 @@ impl<'a> OnTeam<'a> {
         let kind = self.stage.kind;
         (self.range.start == 0 || !kind.is_at_start())
             && (!kind.is_by_leaders() || self.nodes.count() > 1)
+            && (!kind.is_by_lanes() || self.nodes.count() > 1 && self.nodes.are_equal())
     }
 
     /// What the stage has to leave; None if it starts from what is not said.
@@ -382,11 +398,18 @@ impl<'a> OnTeam<'a> {
                 let whole = serial.combined(ranks, &self.range, self.in_place);
                 whole.map(Outcome::AtRoot)
             }
-            Kind::Allreduce | Kind::OrderedAllreduce | Kind::Census | Kind::AllreduceByLeaders => {
+            Kind::Allreduce
+            | Kind::OrderedAllreduce
+            | Kind::Census
+            | Kind::AllreduceByLeaders
+            | Kind::AllreduceByLanes => {
                 let whole = serial.combined(ranks, &self.range, self.in_place);
                 whole.map(Outcome::Everywhere)
             }
-            Kind::Allgather | Kind::PipelinedAllgather | Kind::AllgatherByLeaders => {
+            Kind::Allgather
+            | Kind::PipelinedAllgather
+            | Kind::AllgatherByLeaders
+            | Kind::AllgatherByLanes => {
                 let own = ranks.iter().zip(&self.parts);
                 let units = own.map(|(&rank, part)| serial.said(rank, result(part)));
                 units.collect::<Option<_>>().map(Outcome::Gathered)
@@ -394,7 +417,8 @@ impl<'a> OnTeam<'a> {
             Kind::ReduceScatter
             | Kind::PipelinedReduceScatter
             | Kind::OrderedReduceScatter
-            | Kind::ReduceScatterByLeaders => {
+            | Kind::ReduceScatterByLeaders
+            | Kind::ReduceScatterByLanes => {
                 let parts = self.parts.iter();
                 let combined =
                     parts.map(|part| serial.combined(ranks, &result(part), self.in_place));
@@ -419,8 +443,8 @@ impl<'a> OnTeam<'a> {
 
     /// Appends the stage of one process of the team.
     fn append(&self, team: &Team, stages: &mut Stages) {
-        if self.stage.kind.is_by_leaders() {
-            return self.append_by_leaders(team, stages);
+        if self.stage.kind.is_by_leaders() || self.stage.kind.is_by_lanes() {
+            return self.append_on_nodes(team, stages);
         }
         let DrawnStage {
             blocks, segment, ..
@@ -451,11 +475,11 @@ impl<'a> OnTeam<'a> {
             }
             Kind::Gather => stages.gather(team, root, each),
             Kind::Scatter => stages.scatter(team, root, each),
-            kind => unreachable!("{kind:?} is by leaders"),
+            kind => unreachable!("{kind:?} is on nodes"),
         }
     }
 
-    fn append_by_leaders(&self, team: &Team, stages: &mut Stages) {
+    fn append_on_nodes(&self, team: &Team, stages: &mut Stages) {
         let DrawnStage {
             blocks, segment, ..
         } = *self.stage;
@@ -479,7 +503,17 @@ impl<'a> OnTeam<'a> {
             Kind::AllreduceByLeaders => {
                 stages.allreduce_by_leaders(on, range, segment, in_place);
             }
-            kind => unreachable!("{kind:?} is not by leaders"),
+            Kind::AllgatherByLanes => {
+                stages.allgather_by_lanes(on, messages.iter().copied(), segment);
+            }
+            Kind::ReduceScatterByLanes => {
+                let messages = messages.iter().copied();
+                stages.reduce_scatter_by_lanes(on, messages, segment, in_place);
+            }
+            Kind::AllreduceByLanes => {
+                stages.allreduce_by_lanes(on, range, segment, in_place);
+            }
+            kind => unreachable!("{kind:?} is not on nodes"),
         }
     }
 

@@ -27,7 +27,7 @@ const PACING: Pacing = Pacing {
 };
 
 /// ceil(log2 of a number).
-fn ceil_log2(number: usize) -> usize {
+pub fn ceil_log2(number: usize) -> usize {
     number.next_power_of_two().trailing_zeros() as usize
 }
 
@@ -49,7 +49,7 @@ fn placed(sizes: &[usize], placement: Placement) -> Nodes {
 
 /// 2 to 12 nodes of up to 8 processes, all of the same size or not, however they are placed. On one
 /// node there is no call by leaders.
-fn every_nodes() -> impl Iterator<Item = Arc<Nodes>> {
+pub fn every_nodes() -> impl Iterator<Item = Arc<Nodes>> {
     let sizes = (2..=12usize).flat_map(|count| {
         (1..=8usize).flat_map(move |size| {
             let equal = vec![size; count];
@@ -72,7 +72,7 @@ const WHOLE: usize = 10;
 
 /// Lengths of the messages of p processes: equal ones, different ones, and one alone; and some
 /// whose blocks differ by a unit.
-fn lengths(p: usize) -> [Vec<usize>; 4] {
+pub fn lengths(p: usize) -> [Vec<usize>; 4] {
     let uneven: Vec<_> = (0..p).map(|rank| (rank * rank + p) % 7).collect();
     let mut single = vec![0; p];
     single[p / 2] = 3 * WHOLE;
@@ -85,7 +85,7 @@ fn are_whole(lengths: &[usize], cut: Cut) -> bool {
     matches!(cut, Cut::Segments(_)) || lengths.iter().all(|length| length % WHOLE == 0)
 }
 
-fn problem(
+pub fn problem(
     collective: Collective,
     lengths: Vec<usize>,
     blocks: usize,
@@ -102,16 +102,16 @@ fn problem(
     }
 }
 
-/// What was solved by leaders.
-struct Solved {
-    name: String,
+/// What was solved on nodes.
+pub struct Solved {
+    pub name: String,
     nodes: Arc<Nodes>,
-    counts: Vec<Counts>,
-    ports: Vec<Port>,
+    pub counts: Vec<Counts>,
+    pub ports: Vec<Port>,
 }
 
-/// Solves `problem` by leaders: `add` appends a process's stages, which combine in place or not.
-fn by_leaders(
+/// Solves `problem` on nodes: `add` appends a process's stages, which combine in place or not.
+pub fn solve(
     problem: &Problem,
     nodes: &Arc<Nodes>,
     add: impl Fn(&mut Stages, (&Team, &Machine)),
@@ -136,14 +136,14 @@ fn by_leaders(
 }
 
 /// The same collective where each node is one process.
-fn on_nodes(problem: &Problem) -> Vec<Counts> {
+pub fn on_nodes(problem: &Problem) -> Vec<Counts> {
     simulate(problem).unwrap_or_else(|failure| panic!("{failure:?}: {problem:?}"))
 }
 
 impl Solved {
     /// All processes take as many rounds as the processes of `flat`, and q' more, `times` times;
     /// and `more`, by rank.
-    fn expect_rounds(&self, flat: &[Counts], times: usize, more: impl Fn(usize) -> usize) {
+    pub fn expect_rounds(&self, flat: &[Counts], times: usize, more: impl Fn(usize) -> usize) {
         let within = times * ceil_log2(self.nodes.largest());
         for (rank, count) in self.counts.iter().enumerate() {
             let expected = flat[0].rounds + within + more(rank);
@@ -174,21 +174,21 @@ impl Solved {
     }
 
     /// Each process receives (or sends) so many units, by rank.
-    fn expect_units(&self, of: impl Fn(&Counts) -> usize, expected: impl Fn(usize) -> usize) {
+    pub fn expect_units(&self, of: impl Fn(&Counts) -> usize, expected: impl Fn(usize) -> usize) {
         for (rank, count) in self.counts.iter().enumerate() {
             assert_eq!(of(count), expected(rank), "rank {rank}: {}", self.name);
         }
     }
 
     /// So many units cross each port, by node.
-    fn expect_crossing(&self, of: impl Fn(&Port) -> usize, expected: impl Fn(usize) -> usize) {
+    pub fn expect_crossing(&self, of: impl Fn(&Port) -> usize, expected: impl Fn(usize) -> usize) {
         for (node, port) in self.ports.iter().enumerate() {
             assert_eq!(of(port), expected(node), "node {node}: {}", self.name);
         }
     }
 
     /// The units of the messages of a node.
-    fn of_node(&self, node: usize, lengths: &[usize]) -> usize {
+    pub fn of_node(&self, node: usize, lengths: &[usize]) -> usize {
         let ranks = self.nodes.ranks(node).iter();
         ranks.map(|&rank| lengths[rank]).sum()
     }
@@ -198,7 +198,7 @@ impl Solved {
         self.nodes.ranks(self.nodes.node(rank)).len() - 1
     }
 
-    fn reduced(&self) -> usize {
+    pub fn reduced(&self) -> usize {
         self.counts.iter().map(|count| count.reduced).sum()
     }
 }
@@ -227,7 +227,7 @@ fn a_broadcast_enters_each_node_once() {
         let p = nodes.processes();
         for (n, root) in [(1, 0), (2, p - 1), (7, p / 2)] {
             let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Broadcast { root });
-            let solved = by_leaders(&whole, &nodes, |stages, on| {
+            let solved = solve(&whole, &nodes, |stages, on| {
                 stages.broadcast_by_leaders(on, root, n, 0..LENGTH);
             });
             let flat = on_nodes(&flat);
@@ -251,7 +251,7 @@ fn a_reduction_leaves_each_node_once() {
         for (n, root, in_place) in [(1, p - 1, true), (2, p / 2, false), (7, 0, true)] {
             let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Reduction { root });
             let whole = Problem { in_place, ..whole };
-            let solved = by_leaders(&whole, &nodes, |stages, on| {
+            let solved = solve(&whole, &nodes, |stages, on| {
                 stages.reduction_by_leaders(on, root, n, 0..LENGTH, in_place);
             });
             let flat = on_nodes(&flat);
@@ -322,7 +322,7 @@ fn an_allgather_enters_each_node_once() {
                 ];
                 let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
                 let whole = problem(Collective::AllBroadcast, lengths.clone(), 1, p);
-                let solved = by_leaders(&whole, &nodes, |stages, on| {
+                let solved = solve(&whole, &nodes, |stages, on| {
                     stages.allgather_by_leaders(on, &messages, cut);
                 });
                 solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
@@ -357,7 +357,7 @@ fn a_reduce_scatter_leaves_each_node_once() {
                     in_place,
                     ..problem(Collective::AllReduction, lengths.clone(), 1, p)
                 };
-                let solved = by_leaders(&whole, &nodes, |stages, on| {
+                let solved = solve(&whole, &nodes, |stages, on| {
                     stages.reduce_scatter_by_leaders(on, &messages, cut, in_place);
                 });
                 solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
@@ -391,7 +391,7 @@ fn an_allreduce_crosses_each_port_twice() {
                 in_place,
                 ..problem(Collective::Census, vec![length], 1, p)
             };
-            let solved = by_leaders(&whole, &nodes, |stages, on| {
+            let solved = solve(&whole, &nodes, |stages, on| {
                 stages.allreduce_by_leaders(on, 0..length, segment, in_place);
             });
             let flat = on_nodes(&flat);

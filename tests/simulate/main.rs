@@ -25,6 +25,7 @@ mod collectives;
 mod composed;
 mod drawn;
 mod intergroup;
+mod lanes;
 mod leaders;
 mod merge;
 mod port_model;

@@ -243,6 +243,7 @@ fn candidates(rows: &[&Learned]) -> Vec<Line> {
         RGBColor(255, 140, 0),
         RGBColor(120, 80, 40),
         RGBColor(128, 128, 128),
+        RGBColor(128, 128, 0),
         RGBColor(0, 128, 128),
     ];
     let line = |label: &str, style, name: &dyn Fn(&Learned) -> String| {
