@@ -15,6 +15,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# By default: so many calls of each size, and the last of them.
+CALLS = 40
+SETTLED = 9
 COLUMNS = [
     "figure", "hosts", "p", "operation", "input", "bytes", "variant", "settings", "repetition", "seconds",
     "run_wall_s", "run_memory_mb",
@@ -52,6 +55,7 @@ SETTINGS = {
     "sends 2": PAPER | {"SENDS": 2},
     "window 4, sends 2": PAPER | {"WINDOW": 4, "SENDS": 2},
     "defaults": {},  # F = 18, window 1, sends 2
+    "model": {"SELECT": "model"},
 }
 
 
@@ -98,9 +102,12 @@ class Run:
 
     def simulator(self):
         algorithms = dict(AROUND)
-        if not self.is_ours:
-            # SMPI makes the regular form of the irregular one.
-            selected = self.operation.removesuffix("_block")
+        # SMPI makes the regular form of the irregular one.
+        selected = self.operation.removesuffix("_block")
+        if self.variant == "default":
+            # What the library is compared with while it decides.
+            algorithms[selected] = "mvapich2" if selected == "bcast" else "mpich"
+        elif not self.is_ours:
             algorithms[selected] = self.variant
         return [
             *SIMULATOR,
@@ -167,13 +174,23 @@ def execute(program, run):
     if status != 0:
         raise RuntimeError("\n".join([str(run), *lines[:5], *lines[-5:]]))
     print(f"{seconds:6.1f} s {megabytes:5d} MB  {run}", flush=True)
-    return [row_of(run, line.split(","), seconds, megabytes) for line in lines if line.count(",") == 6]
+    rows = [row_of(run, line.split(","), seconds, megabytes) for line in lines if line.count(",") == 6]
+    if run.repetitions == 1:
+        return rows
+    return [settled(rows, size) for size in dict.fromkeys(row["bytes"] for row in rows)]
+
+
+def settled(rows, size):
+    """Of the last calls of this size the one whose time is the median. A few may still be trials."""
+    last = [row for row in rows if row["bytes"] == size][-SETTLED:]
+    return sorted(last, key=lambda row: float(row["seconds"]))[len(last) // 2]
 
 
 def row_of(run, printed, wall, megabytes):
-    p, operation, kind, _, size, repetition, seconds = printed
+    p, operation, kind, ran_by, size, repetition, seconds = printed
+    settings = ran_by if run.variant == "default" else run.settled()
     values = [
-        run.figure, run.hosts, p, operation, kind, size, run.variant, run.settled(), repetition, seconds,
+        run.figure, run.hosts, p, operation, kind, size, run.variant, settings, repetition, seconds,
         f"{wall:.0f}", megabytes,
     ]  # fmt: skip
     return dict(zip(COLUMNS, map(str, values)))

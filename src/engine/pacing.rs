@@ -18,6 +18,10 @@ impl Pacing {
     /// That of a plan of this shape: rounds that are run at once count as one, as far as a
     /// transport has slots.
     pub(super) fn of(self, shape: &Shape) -> Pacing {
+        debug_assert!(
+            shape.at_once <= SLOTS,
+            "a plan has no more rounds at once than there are slots"
+        );
         let slots = |rounds: usize| (rounds * shape.at_once).min(SLOTS);
         Pacing {
             window: slots(self.window),

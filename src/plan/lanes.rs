@@ -9,7 +9,8 @@
 //! same algorithm on k processes:
 //!
 //! ```text
-//! A[j] = what process j of this node received in a round across; its own message, in the first
+//! A[j] = what process j of this node received in a round across; in round t also block t of its
+//!     own message, if there is one
 //! step t = 0, ..., B - 1 + q', at once:
 //!     across: round t of the allgather of the lane (if t < B)
 //!     within, for i = 0, ..., q' - 1: of round t - 1 - i across (if there is one),
@@ -147,7 +148,7 @@ impl Plan for Lanes {
             messages: self.nodes.processes(),
             rounds: at_once * (across.rounds + depth),
             at_once,
-            // A block arrives within up to q' steps after it has arrived at its lane.
+            // Across, any block may be sent to the end. So each round has scratch of its own.
             span: at_once * (across.span + 2 * depth + 2),
             ..across
         }

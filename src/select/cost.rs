@@ -263,13 +263,20 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
     })
 }
 
+/// Whether no number of blocks moves fewer bytes than one does, which takes the fewest rounds: n
+/// blocks move the whole problem, and (q - 1)/n of it besides. Between two processes blocks may be
+/// larger than steps, which is worth trying.
+pub fn is_one_block_best(call: &Facts) -> bool {
+    call.phases() > 1 && one_block_volume(call) <= call.bytes as f64
+}
+
 /// Bytes of a step between nodes, for `call` by lanes on this network, or on one that nobody has
 /// measured.
 ///
 /// While a step is under way, what arrived before goes on within the node. What the last one brings
-/// is left: of B steps that is m/B for each process. Every step costs a start-up. With beta of the
-/// memory of a node, B alpha + beta m/B is least for B = sqrt(beta m / alpha). Each of the k
-/// processes of a node sends m/k in these steps.
+/// is still to go on when it ends: of B steps that is m/B for each process. Every step costs a
+/// start-up. With beta of the memory of a node, B alpha + beta m/B is least for B = sqrt(beta m /
+/// alpha). Each of the k processes of a node sends m/k in these steps.
 pub fn segment_of_lanes(call: &Facts, network: Option<Network>) -> u64 {
     /// The start-up that stands for those of [common networks](Network::COMMON): their geometric
     /// mean.

@@ -11,6 +11,7 @@ use std::fmt;
 
 use once_cell::sync::OnceCell;
 
+use super::CANDIDATES;
 use super::facts::Operation;
 use super::rules::{CallRule, RULE_WORDS, RULES_MAX};
 use super::settings::Settings;
@@ -209,12 +210,13 @@ impl Settings {
     }
 }
 
-/// A word that differs between versions of circulant, and between tables of variables. It is an
-/// FNV-1a hash of the variables' names, in order, and of the version. The version is part of it
-/// because the ranks must also agree on the constants of the cost model.
+/// A word that differs between versions of circulant, and between tables of variables and of
+/// candidates. It is an FNV-1a hash of their names, in order, and of the version. The version is
+/// part of it because the ranks must also agree on the constants of the cost model.
 fn layout() -> u64 {
     let names = variables().map(|variable| variable.name);
     let bytes = names
+        .chain(CANDIDATES)
         .chain([env!("CARGO_PKG_VERSION")])
         .flat_map(|name| name.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -68,6 +68,8 @@ pub use variables::{Description, FIRST, First, describe};
 
 use strum::VariantArray;
 
+use crate::schedule::Sequence;
+
 /// The largest part of native's predicted time that circulant's may be in the mean over the common
 /// networks: a gain of less is none that the cost model could tell.
 const LEAST_GAIN: f64 = 0.95;
@@ -261,8 +263,8 @@ fn must_be_ours(
     }
 }
 
-/// The fastest candidate for a call that is ours in any case: by leaders where there are any, or in
-/// shared memory if a rule names that; else the same on any number of nodes.
+/// The fastest candidate for a call that is ours in any case: by lanes or leaders where there are
+/// any, or in shared memory if a rule names that; else the same on any number of nodes.
 fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Candidate> {
     let network = Network::of_blocks(facts.operation, settings);
     let of = |facts: &Facts, may_be: &dyn Fn(Algorithm) -> bool| {
@@ -404,7 +406,7 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
 }
 
 /// The algorithm by which a candidate runs a call of these facts: none, if that is the MPI library.
-/// If the call has no such candidate, the first that it has.
+/// If the call has no such candidate, as where nodes are not alike, the fastest that it has.
 pub fn candidate(
     facts: &Facts,
     settings: &Settings,
@@ -414,7 +416,10 @@ pub fn candidate(
     let slot = candidate.checked_sub(NATIVE + 1)?;
     let slots = slots(facts, settings, Sizing::Measured(network));
     let own = slots.get(slot).copied().flatten();
-    own.or_else(|| slots.into_iter().flatten().next())
+    own.or_else(|| {
+        let candidates = candidates(facts, settings, Sizing::Measured(network));
+        fastest(candidates, network).map(|candidate| candidate.algorithm)
+    })
 }
 
 /// Whether a call for which this was chosen may have another number of blocks, which changes no bit
@@ -482,13 +487,14 @@ fn exist(facts: &Facts) -> bool {
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
 /// - What is pipelined has as many blocks as [`Sizing`] says, unless settings say how many.
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
-///   scratch does not hold what one block needs: twice the problem.
+///   scratch does not hold what one block needs: twice the problem. If all parts are about as
+///   large, they have one: it takes the fewest rounds and moves the fewest bytes.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
 /// - Where these have as many processes each, what has one block and parts also by lanes. By the
-///   cost model they take as long as leaders. They are before them, since all processes of a node
+///   cost model they take as long as leaders. They come first, since all processes of a node
 ///   combine and copy.
 /// - On one node, all are in shared memory, if there may be any.
 fn candidates(
@@ -497,8 +503,10 @@ fn candidates(
     sizing: Sizing,
 ) -> impl Iterator<Item = Candidate> {
     let facts = *facts;
-    let algorithms = slots(&facts, settings, sizing).into_iter().flatten();
-    algorithms.map(move |algorithm| Candidate {
+    let mut slots = slots(&facts, settings, sizing);
+    // Of equal ones the first counts.
+    slots.rotate_right(1);
+    slots.into_iter().flatten().map(move |algorithm| Candidate {
         algorithm,
         cost: cost::circulant(&facts, algorithm),
     })
@@ -518,14 +526,14 @@ enum Sizing {
 /// The most candidates of ours on a flat circulant graph, and as many by leaders of nodes.
 const FLAT: usize = 4;
 
-/// The most candidates of ours: one more is by lanes, and one in shared memory.
+/// The most candidates of ours: one more is in shared memory, and one by lanes.
 const SLOTS: usize = 2 * FLAT + 2;
 
 /// The most candidates, the MPI library among them.
 pub const PLACES: usize = 1 + SLOTS;
 
-/// The place of the candidate in shared memory: the last.
-const SHARED: usize = PLACES - 1;
+/// The place of the candidate in shared memory. That by lanes is the last.
+const SHARED: usize = PLACES - 2;
 
 /// What the candidates are called, the MPI library first: by their places.
 pub const CANDIDATES: [&str; PLACES] = [
@@ -534,12 +542,12 @@ pub const CANDIDATES: [&str; PLACES] = [
     "n",
     "n/2",
     "2n",
-    "lanes",
     "leaders-one-block",
     "leaders-n",
     "leaders-n/2",
     "leaders-2n",
     "shared",
+    "lanes",
 ];
 
 /// The algorithms of a call, each at a place of its own.
@@ -558,8 +566,7 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
     };
     let by_leaders = by_leaders(facts, settings, sizing);
     let by_lanes = by_lanes(facts, settings, sizing);
-    let of_nodes = [by_lanes].into_iter().chain(by_leaders);
-    let mut all = flat.into_iter().chain(of_nodes).chain([shared]);
+    let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
     std::array::from_fn(|_| all.next().flatten())
 }
 
@@ -580,6 +587,9 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
         let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
         match pipelined(Some(doubling).filter(|_| may_be_one)) {
             [_, Some(Algorithm::Circulant { blocks: 1 }), ..] => only(doubling),
+            [Some(_), ..] if facts.are_nodes_equal && cost::is_one_block_best(facts) => {
+                only(doubling)
+            }
             all => all,
         }
     };
@@ -650,25 +660,40 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     })
 }
 
-/// The algorithm with one block by lanes, on nodes with as many processes each. A reduce-scatter
-/// keeps what it receives in scratch; an allreduce that has too much of it goes in pieces.
+/// The algorithm with one block by lanes, on nodes with as many processes each.
+///
+/// A quarter of scratch is for the messages of a step, which are not one stretch of memory. A
+/// reduce-scatter keeps all that it receives in the rest: up to the largest part, once for each
+/// process. An allreduce that has too little of it goes in pieces.
 fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
-    let is_short = match facts.operation {
+    let fits = match facts.operation {
         Operation::Allgather | Operation::Allgatherv | Operation::Allreduce => true,
         Operation::ReduceScatter | Operation::ReduceScatterBlock => {
-            facts.bytes.saturating_mul(3) / 2 <= settings.scratch_max
+            let received = facts.largest.saturating_mul(facts.processes as u64);
+            received <= settings.scratch_max / 4 * 3
         }
         _ => false,
     };
-    let has_one_block = !cost::are_blocks_given(facts.operation, settings);
-    if !is_short || !has_one_block || !facts.are_nodes_equal || !may_be_on_nodes(facts, settings) {
+    if !fits || !facts.are_nodes_equal || !may_be_on_nodes(facts, settings) {
+        return None;
+    }
+    let has_one_block = !facts.operation.is_pipelined()
+        || !cost::are_blocks_given(facts.operation, settings)
+        || blocks(facts, settings) == 1;
+    let k = facts.processes_per_node();
+    let at_once = 1 + Sequence::of_rule(settings.skips, k).rounds();
+    if !has_one_block || at_once > TRANSFERS_MAX {
         return None;
     }
     let network = match sizing {
         Sizing::Measured(network) => Some(network),
         Sizing::Given | Sizing::Unmeasured => None,
     };
-    let segment = cost::segment_of_lanes(facts, network).min(settings.segment);
+    let messages = (settings.window + settings.sends) * at_once;
+    // Those of a step are of up to a segment for each process of the node.
+    let most = settings.scratch_max / 4 / (messages * k) as u64;
+    let wanted = cost::segment_of_lanes(facts, network);
+    let segment = wanted.min(settings.segment).min(most).max(1);
     let segment = usize::try_from(segment).unwrap_or(usize::MAX);
     Some(Algorithm::Lanes { segment })
 }

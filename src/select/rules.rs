@@ -140,7 +140,7 @@ impl CallRule {
     }
 
     /// Whether it depends on the nodes: on how many processes they have, or on whether there are
-    /// leaders, or shared memory.
+    /// leaders, lanes, or shared memory.
     pub fn asks_for_nodes(&self) -> bool {
         let cut = Cut::Blocks(1);
         let of_nodes = [

@@ -44,6 +44,7 @@ BY_LANES = BY_LEADERS - {"bcast", "reduce"}
 LANES = {operation.upper(): "lanes" for operation in BY_LANES}
 LANES_VARIANTS = {
     "lanes-of-two": {"NODE_SIZE": 2, **LANES},
+    "lanes-of-four-by-linear": {"NODE_SIZE": 4, "SKIPS": "linear", **LANES},
     "lanes-of-four-cyclic-in-steps": {"NODE_SIZE": 4, "PLACEMENT": "cyclic", "SEGMENT": 3000, **LANES},
     "lanes-of-two-widest-window": {"NODE_SIZE": 2, "WINDOW": 64, "SENDS": 64, "SEGMENT": 300, **LANES},
 }

@@ -354,6 +354,21 @@ enum Outcome {
     Moved,
 }
 
+/// The nodes of processes that are on these, and of as many on each: in the same order, of as few
+/// processes as there are of the first, or the next number that divides all.
+fn equal_nodes(nodes: Vec<u64>) -> Vec<u64> {
+    let p = nodes.len();
+    let least = nodes.iter().filter(|&node| node == &nodes[0]).count();
+    let size = (least..=p).find(|size| p % size == 0).unwrap_or(p);
+    let mut processes: Vec<_> = (0..p).collect();
+    processes.sort_by_key(|&process| nodes[process]);
+    let mut equal = vec![0; p];
+    for (place, process) in processes.into_iter().enumerate() {
+        equal[process] = (place / size) as u64;
+    }
+    equal
+}
+
 fn result(span: &Span) -> Range<usize> {
     span.result..span.result + span.length
 }
@@ -362,12 +377,16 @@ impl<'a> OnTeam<'a> {
     fn new(stage: &'a DrawnStage, call: &'a DrawnCall, range: Range<usize>) -> OnTeam<'a> {
         let p = call.ranks.len();
         let nodes = call.nodes.iter().copied().cycle().take(p);
+        let nodes = match stage.kind.is_by_lanes() {
+            true => equal_nodes(nodes.collect()),
+            false => nodes.collect(),
+        };
         OnTeam {
             stage,
             call,
             parts: messages(stage, &range, p),
             range,
-            nodes: Arc::new(Nodes::of_keys(&nodes.collect::<Vec<_>>())),
+            nodes: Arc::new(Nodes::of_keys(&nodes)),
             root: stage.root.index(p),
             in_place: stage.in_place && !matches!(stage.kind, Kind::Census),
         }

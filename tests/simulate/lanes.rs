@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use circulant::nodes::Nodes;
+use circulant::engine::{Pacing, Synchronous, scratch_units};
+use circulant::nodes::{Nodes, Placement};
+use circulant::plan::Plan;
 use circulant::schedule::Rule;
-use circulant::stage::consecutive;
+use circulant::select::{self, Algorithm, Facts, Operation, Order, Settings};
+use circulant::stage::{Stages, consecutive, even};
+use circulant::team::{Machine, Team};
 
 use crate::leaders::{ceil_log2, every_nodes, lengths, on_nodes, problem, solve};
 use crate::simulator::{Collective, Counts, Problem};
@@ -113,4 +117,98 @@ fn an_allreduce_crosses_each_port_twice() {
             assert_eq!(solved.reduced(), (p - 1) * length, "{}", solved.name);
         }
     }
+}
+
+/// Settings under which calls are tried in lanes, by rules and by default.
+fn settings() -> impl Iterator<Item = Settings> {
+    let pacings = [(1, 2), (1, 1), (16, 16), (64, 64)];
+    let rules = [Rule::Halving, Rule::Linear];
+    pacings.into_iter().flat_map(move |(window, sends)| {
+        rules.map(|skips| Settings {
+            force: true,
+            skips,
+            window,
+            sends,
+            ..Settings::default()
+        })
+    })
+}
+
+/// Whatever the settings: a call that is by lanes has the scratch that it asks for, and runs no more
+/// rounds at once than there are slots for. An allreduce may go in pieces, but not in many.
+#[test]
+fn lanes_fit_into_scratch() {
+    let mut lanes = 0;
+    let layouts = [(2, 2), (8, 4), (36, 32), (2, 63), (2, 64), (2, 128), (3, 7)];
+    for (settings, (count, k)) in settings().flat_map(|s| layouts.map(|layout| (s.clone(), layout)))
+    {
+        let p = count * k;
+        let nodes = Arc::new(Nodes::of_size(p, k, Placement::Blocked));
+        let team = Team::whole(p, 0, settings.skips);
+        let ranks: Vec<_> = (0..p).collect();
+        let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
+        let pacing = Pacing {
+            window: settings.window,
+            sends: settings.sends,
+            synchronous: Synchronous::Unpaced,
+        };
+        for bytes in [p, 400_000, 4_000_000, 40_000_000, 200_000_000] {
+            for operation in [
+                Operation::Allgatherv,
+                Operation::ReduceScatter,
+                Operation::Allreduce,
+            ] {
+                for times in [1, 2] {
+                    let lengths: Vec<_> = irregular(bytes, p, times).collect();
+                    let facts = Facts {
+                        bytes: lengths.iter().sum::<usize>() as u64,
+                        largest: lengths.iter().copied().max().unwrap_or(0) as u64,
+                        order: Order::Any,
+                        ..Facts::new(operation, p)
+                    };
+                    let choice = select::choose(&facts.on(&nodes), &settings);
+                    let Ok(Algorithm::Lanes { segment }) = choice else {
+                        continue;
+                    };
+                    let on = (&team, &machine);
+                    let messages = || consecutive(lengths.iter().copied());
+                    let mut stages = Stages::default();
+                    let room = settings.scratch_max as usize;
+                    let room = match operation {
+                        Operation::Allgatherv => {
+                            stages.allgather_by_lanes(on, messages(), segment);
+                            room
+                        }
+                        Operation::ReduceScatter => {
+                            stages.reduce_scatter_by_lanes(on, messages(), segment, false);
+                            room
+                        }
+                        _ => {
+                            stages.allreduce_by_lanes(on, 0..bytes, segment, false);
+                            room.max(bytes + room / 4)
+                        }
+                    };
+                    let asked = scratch_units(&stages, pacing);
+                    let name =
+                        format!("{operation:?} of {bytes} x {times} on {count} x {k}, {pacing:?}");
+                    assert!(asked <= room, "{asked} > {room}: {name}");
+                    let at_once = stages
+                        .as_slice()
+                        .iter()
+                        .map(|stage| stage.plan.shape().at_once);
+                    assert!(at_once.max() <= Some(64), "{name}");
+                    lanes += 1;
+                }
+            }
+        }
+    }
+    assert!(lanes > 300, "{lanes}");
+}
+
+/// Equal parts; or those of every other process twice as long, and nothing of the others.
+fn irregular(bytes: usize, p: usize, times: usize) -> impl Iterator<Item = usize> {
+    let equal = even(0..bytes, p).map(|span| span.length);
+    equal
+        .enumerate()
+        .map(move |(rank, length)| if rank % times == 0 { length * times } else { 0 })
 }
