@@ -28,7 +28,7 @@ pub struct Service {
     devices: bool,
     /// The processes of the communicator; of an inter-communicator, those of this process's group.
     pub team: Team,
-    /// The nodes of the team, once a call was by their leaders.
+    /// The nodes of the team, once a call was by their leaders or by lanes.
     machine: Option<Machine>,
     /// The rule for the skips of the algorithms with one block.
     rule: Rule,
@@ -153,7 +153,7 @@ impl Service {
         self.private.communicator()
     }
 
-    /// Divides the team into leaders of `nodes` and the processes of this node, once.
+    /// Finds the teams of `nodes`: their leaders, and the processes of this node. Once.
     pub fn divide(&mut self, nodes: &Arc<Nodes>) {
         if self.machine.is_none() {
             let team = &self.team;

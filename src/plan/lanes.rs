@@ -27,13 +27,13 @@
 //! j, and the lanes combine that.
 //!
 //! Deviations, and why:
-//! 1. The rounds within are those of one allgather for each round across, one step apart. One after
-//!    the other in a step, they would take q' times as long as the round across.
+//! 1. For each round across there is an allgather within. Its rounds are one step apart: in one
+//!    step, one after the other, they would add q' start-ups and all their bytes to it.
 //! 2. Messages are not divided among the lanes: lane j carries those of the processes j. So nothing
 //!    is exchanged within a node first. Where one process of each node has all, a lane is what a
 //!    leader is.
-//! 3. The processes of a node run the rounds of their lanes for the same node, so each computes the
-//!    others' from its own.
+//! 3. All lanes of a node have the same schedule, so a process computes what the others receive
+//!    from its own rounds.
 
 use std::sync::Arc;
 
