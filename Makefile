@@ -157,7 +157,7 @@ help:
 	@echo 'make bench-merge   gathering with merging on emulated hosts and on one, docs/research/merge.md'
 	@echo 'make bench-successive  successive broadcasts on emulated hosts, docs/research/successive.md'
 	@echo 'make few-rounds    small messages in the SimGrid simulator, docs/research/few-rounds.md'
-	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (11 minutes), docs/research/paper-figures.md'
+	@echo 'make paper-figures the papers'"'"' figures in the SimGrid simulator (30 minutes), docs/research/paper-figures.md'
 	@echo 'make intergroup-figures allgathers between two groups in the SimGrid simulator, docs/research/intergroup-figures.md'
 	@echo 'make header        write include/circulant.h anew'
 	@echo 'make settings      write the tables of settings in docs/ anew'
