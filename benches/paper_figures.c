@@ -286,6 +286,13 @@ static double timed(const struct operation *operation, const struct problem *p, 
     return largest(p, PMPI_Wtime()) - start;
 }
 
+static MPI_Datatype type_named(const char *name)
+{
+    if (strcmp(name, "double") != 0 && strcmp(name, "int") != 0)
+        fail("unknown type %s", name);
+    return strcmp(name, "double") == 0 ? MPI_DOUBLE : MPI_INT;
+}
+
 /* The size of an element. */
 static size_t element(const struct problem *p)
 {
@@ -308,11 +315,11 @@ static double proved(const struct operation *operation, char **argv, const struc
     unsigned long long before = circulant_calls(operation->name);
     double seconds = timed(operation, p, is_variant(argv, "native"));
     unsigned long long ran = circulant_calls(operation->name) - before;
-    unsigned long long all = (unsigned long long)(p->ranks / counters);
-    unsigned long long expected = is_variant(argv, "default") ? (ran ? all : 0) : is_variant(argv, "native") ? 0 : all;
+    int is_native = is_variant(argv, "native") || (is_variant(argv, "default") && ran == 0);
+    unsigned long long expected = is_native ? 0 : (unsigned long long)(p->ranks / counters);
     if (ran != expected)
         fail("rank %d: %s ran %llu times as circulant instead of %llu", p->rank, operation->name, ran, expected);
-    *ran_by = ran ? "circulant" : "native";
+    *ran_by = is_native ? "native" : "circulant";
     return seconds;
 }
 
@@ -362,7 +369,7 @@ int main(int argc, char **argv)
         fail("usage: paper_figures time|verify OPERATION INPUT int|double native|circulant|default REPETITIONS BYTES...");
     const struct operation *operation = operation_named(argv[2]);
     struct problem problem = join();
-    problem.type = strcmp(argv[4], "double") == 0 ? MPI_DOUBLE : MPI_INT;
+    problem.type = type_named(argv[4]);
     int counters = count_copies(&problem);
     long most = 0;
     for (int i = 7; i < argc; i++)

@@ -177,10 +177,10 @@ def execute(program, run):
     rows = [row_of(run, line.split(","), seconds, megabytes) for line in lines if line.count(",") == 6]
     if run.repetitions == 1:
         return rows
-    return [settled(rows, size) for size in dict.fromkeys(row["bytes"] for row in rows)]
+    return [steady(rows, size) for size in dict.fromkeys(row["bytes"] for row in rows)]
 
 
-def settled(rows, size):
+def steady(rows, size):
     """Of the last calls of this size the one whose time is the median. A few may still be trials."""
     last = [row for row in rows if row["bytes"] == size][-SETTLED:]
     return sorted(last, key=lambda row: float(row["seconds"]))[len(last) // 2]

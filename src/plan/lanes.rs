@@ -1,5 +1,5 @@
-//! The one-block allgather on nodes with as many processes each, all of which use the port: each
-//! runs the rounds of an allgather with its counterparts on the other nodes, its lane. What it
+//! The one-block allgather on nodes with equal numbers of processes, all of which use the port.
+//! Each runs the rounds of an allgather with its counterparts on the other nodes, its lane. What it
 //! receives in a round goes on to the processes of its node while the next rounds are run.
 //!
 //! Lanes are Träff and Hunold's decomposition of collectives (*Decomposing MPI Collectives for
@@ -54,6 +54,16 @@ pub struct Lanes {
     lane: usize,
 }
 
+/// What a round of the plan is.
+enum Part {
+    /// This round across.
+    Across(usize),
+    /// Round `index` within, of what came in round `arrived` across.
+    Within { arrived: usize, index: usize },
+    /// Nothing: the rounds across are over, or have not come so far.
+    Nothing,
+}
+
 impl Lanes {
     /// For process `rank`. `across` are its rounds on its lane, with one message from each node;
     /// `within` are the skips for the processes of a node.
@@ -71,16 +81,27 @@ impl Lanes {
         }
     }
 
-    fn rounds_of_step(&self) -> usize {
+    /// What round `index` of the plan is.
+    fn part(&self, index: usize) -> Part {
+        let (step, part) = (index / self.at_once(), index % self.at_once());
+        let rounds = self.across.shape().rounds;
+        match (step.checked_sub(part), part) {
+            (Some(round), 0) if round < rounds => Part::Across(round),
+            (Some(arrived), _) if part > 0 && arrived < rounds => Part::Within {
+                arrived,
+                index: part - 1,
+            },
+            _ => Part::Nothing,
+        }
+    }
+
+    fn at_once(&self) -> usize {
         1 + self.within.rounds()
     }
 
-    /// The round across whose arrivals are passed on within in round `index`, and by which round
-    /// within. None if there is none.
-    fn passed_on(&self, index: usize) -> Option<(usize, usize)> {
-        let (step, part) = (index / self.rounds_of_step(), index % self.rounds_of_step());
-        let round = step.checked_sub(part)?;
-        (part > 0 && round < self.across.shape().rounds).then(|| (round, part - 1))
+    /// s' and s of round `index` within.
+    fn skips(&self, index: usize) -> (usize, usize) {
+        self.within.step(self.within.rounds() - 1 - index)
     }
 
     /// A block of a lane as one of the message of its rank.
@@ -101,9 +122,9 @@ impl Lanes {
         }
     }
 
-    fn fill_within(&self, (arrived, index): (usize, usize), round: &mut Round) {
+    fn fill_within(&self, arrived: usize, index: usize, round: &mut Round) {
         let k = self.within.processes();
-        let (before, skip) = self.within.step(self.within.rounds() - 1 - index);
+        let (before, skip) = self.skips(index);
         self.across.fill(arrived, round);
         round.sends.clear();
         let blocks = self.across.shape().blocks;
@@ -141,41 +162,37 @@ impl Lanes {
 
 impl Plan for Lanes {
     fn shape(&self) -> Shape {
-        let (across, depth) = (self.across.shape(), self.within.rounds());
-        let at_once = self.rounds_of_step();
+        let across = self.across.shape();
+        let rounds = self.at_once() * (across.rounds + self.within.rounds());
         Shape {
             processes: self.nodes.processes(),
             messages: self.nodes.processes(),
-            rounds: at_once * (across.rounds + depth),
-            at_once,
-            // Across, any block may be sent to the end. So each round has scratch of its own.
-            span: at_once * (across.span + 2 * depth + 2),
+            rounds,
+            at_once: self.at_once(),
+            // Across, a block may be sent to the end.
+            span: rounds,
             ..across
         }
     }
 
     fn fill(&self, index: usize, round: &mut Round) {
-        let (step, part) = (index / self.rounds_of_step(), index % self.rounds_of_step());
-        if part == 0 {
-            if step < self.across.shape().rounds {
-                self.fill_across(step, round);
-            }
-        } else if let Some(passed_on) = self.passed_on(index) {
-            self.fill_within(passed_on, round);
+        match self.part(index) {
+            Part::Across(index) => self.fill_across(index, round),
+            Part::Within { arrived, index } => self.fill_within(arrived, index, round),
+            Part::Nothing => {}
         }
     }
 
     fn width(&self, index: usize) -> usize {
-        let (step, part) = (index / self.rounds_of_step(), index % self.rounds_of_step());
-        if part == 0 {
-            let is_round = step < self.across.shape().rounds;
-            return if is_round { self.across.width(step) } else { 0 };
+        match self.part(index) {
+            Part::Across(index) => self.across.width(index),
+            Part::Within { arrived, index } => {
+                let (before, skip) = self.skips(index);
+                let own = usize::from(arrived < self.across.shape().blocks);
+                let of_lane = self.across.width(arrived).saturating_add(own);
+                of_lane.saturating_mul(before - skip)
+            }
+            Part::Nothing => 0,
         }
-        self.passed_on(index).map_or(0, |(arrived, index)| {
-            let (before, skip) = self.within.step(self.within.rounds() - 1 - index);
-            let own = usize::from(arrived < self.across.shape().blocks);
-            let of_lane = self.across.width(arrived).saturating_add(own);
-            of_lane.saturating_mul(before - skip)
-        })
     }
 }

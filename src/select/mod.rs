@@ -487,8 +487,8 @@ fn exist(facts: &Facts) -> bool {
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
 /// - What is pipelined has as many blocks as [`Sizing`] says, unless settings say how many.
 /// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
-///   scratch does not hold what one block needs: twice the problem. If all parts are about as
-///   large, they have one: it takes the fewest rounds and moves the fewest bytes.
+///   scratch does not hold what one block needs: twice the problem. If all parts are of
+///   about the same size, they have one: it takes the fewest rounds and moves the fewest bytes.
 /// - An allreduce of few bytes for which the order makes no difference is a census.
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
@@ -504,7 +504,7 @@ fn candidates(
 ) -> impl Iterator<Item = Candidate> {
     let facts = *facts;
     let mut slots = slots(&facts, settings, sizing);
-    // Of equal ones the first counts.
+    // Lanes first: of candidates that cost the same the first counts.
     slots.rotate_right(1);
     slots.into_iter().flatten().map(move |algorithm| Candidate {
         algorithm,
@@ -660,7 +660,7 @@ fn by_leaders(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Alg
     })
 }
 
-/// The algorithm with one block by lanes, on nodes with as many processes each.
+/// The algorithm with one block by lanes, on nodes with equal numbers of processes.
 ///
 /// A quarter of scratch is for the messages of a step, which are not one stretch of memory. A
 /// reduce-scatter keeps all that it receives in the rest: up to the largest part, once for each

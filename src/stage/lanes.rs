@@ -1,5 +1,5 @@
-//! The algorithms with one block on nodes with as many processes each, all of which use the port:
-//! see [`Lanes`].
+//! The algorithms with one block on nodes with equal numbers of processes, all of which use the
+//! port: see [`Lanes`].
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,10 +10,10 @@ use circulant::select::{self, Algorithm, Facts, Operation, Order, Settings};
 use circulant::stage::{Stages, consecutive, even};
 use circulant::team::{Machine, Team};
 
-use crate::leaders::{ceil_log2, every_nodes, lengths, on_nodes, problem, solve};
+use crate::leaders::{Solved, ceil_log2, every_nodes, lengths, on_nodes, problem, solve};
 use crate::simulator::{Collective, Counts, Problem};
 
-/// Nodes of as many processes each.
+/// Nodes with equal numbers of processes.
 fn equal_nodes() -> impl Iterator<Item = Arc<Nodes>> {
     every_nodes().filter(|nodes| nodes.are_equal())
 }
@@ -31,57 +31,85 @@ fn lane(collective: Collective, nodes: &Nodes, lengths: &[usize], segment: usize
     })
 }
 
+/// Messages of all processes of equal nodes, and how they go.
+struct Case {
+    nodes: Arc<Nodes>,
+    lengths: Vec<usize>,
+    segment: usize,
+    in_place: bool,
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    equal_nodes().flat_map(|nodes| {
+        let p = nodes.processes();
+        let all = lengths(p).into_iter().enumerate();
+        all.map(move |(which, lengths)| Case {
+            nodes: nodes.clone(),
+            lengths,
+            segment: SEGMENTS[(which + p) % SEGMENTS.len()],
+            in_place: (which + p) % 2 == 0,
+        })
+    })
+}
+
+impl Case {
+    fn total(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+
+    fn problem(&self, collective: Collective) -> Problem {
+        problem(collective, self.lengths.clone(), 1, self.nodes.processes())
+    }
+
+    /// One lane in this case.
+    fn lane(&self, collective: Collective) -> Vec<Counts> {
+        lane(collective, &self.nodes, &self.lengths, self.segment)
+    }
+
+    /// What the ranks of a node have not.
+    fn of_others(&self, solved: &Solved, node: usize) -> usize {
+        self.total() - solved.of_node(node, &self.lengths)
+    }
+}
+
 /// What others have comes into a node once, and to a process once.
 #[test]
 fn an_allgather_enters_each_node_once() {
-    for nodes in equal_nodes() {
-        let p = nodes.processes();
-        for (which, lengths) in lengths(p).into_iter().enumerate() {
-            let total: usize = lengths.iter().sum();
-            let segment = SEGMENTS[(which + p) % SEGMENTS.len()];
-            let alone = lane(
-                Collective::Allgather(Rule::Halving),
-                &nodes,
-                &lengths,
-                segment,
-            );
-            let whole = problem(Collective::AllBroadcast, lengths.clone(), 1, p);
-            let solved = solve(&whole, &nodes, |stages, on| {
-                let messages = consecutive(lengths.iter().copied());
-                stages.allgather_by_lanes(on, messages, segment);
-            });
-            solved.expect_rounds(&alone, 1, |_| 0);
-            solved.expect_units(|count| count.received, |rank| total - lengths[rank]);
-            let others = |node| total - solved.of_node(node, &lengths);
-            solved.expect_crossing(|port| port.entered.units, others);
-        }
+    for case in cases() {
+        let whole = case.problem(Collective::AllBroadcast);
+        let solved = solve(&whole, &case.nodes, |stages, on| {
+            let messages = consecutive(case.lengths.iter().copied());
+            stages.allgather_by_lanes(on, messages, case.segment);
+        });
+        let alone = case.lane(Collective::Allgather(Rule::Halving));
+        solved.expect_rounds(&alone, 1, |_| 0);
+        let others = |rank: usize| case.total() - case.lengths[rank];
+        solved.expect_units(|count| count.received, others);
+        let others = |node| case.of_others(&solved, node);
+        solved.expect_crossing(|port| port.entered.units, others);
     }
 }
 
 #[test]
 fn a_reduce_scatter_leaves_each_node_once() {
-    for nodes in equal_nodes() {
-        let p = nodes.processes();
-        for (which, lengths) in lengths(p).into_iter().enumerate() {
-            let total: usize = lengths.iter().sum();
-            let segment = SEGMENTS[(which + p) % SEGMENTS.len()];
-            let collective = Collective::ReduceScatter(Rule::Halving);
-            let alone = lane(collective, &nodes, &lengths, segment);
-            let in_place = (which + p) % 2 == 0;
-            let whole = Problem {
-                in_place,
-                ..problem(Collective::AllReduction, lengths.clone(), 1, p)
-            };
-            let solved = solve(&whole, &nodes, |stages, on| {
-                let messages = consecutive(lengths.iter().copied());
-                stages.reduce_scatter_by_lanes(on, messages, segment, in_place);
-            });
-            solved.expect_rounds(&alone, 1, |_| 0);
-            solved.expect_units(|count| count.sent, |rank| total - lengths[rank]);
-            let others = |node| total - solved.of_node(node, &lengths);
-            solved.expect_crossing(|port| port.left.units, others);
-            assert_eq!(solved.reduced(), (p - 1) * total, "{}", solved.name);
-        }
+    for case in cases() {
+        let in_place = case.in_place;
+        let whole = Problem {
+            in_place,
+            ..case.problem(Collective::AllReduction)
+        };
+        let solved = solve(&whole, &case.nodes, |stages, on| {
+            let messages = consecutive(case.lengths.iter().copied());
+            stages.reduce_scatter_by_lanes(on, messages, case.segment, in_place);
+        });
+        let alone = case.lane(Collective::ReduceScatter(Rule::Halving));
+        solved.expect_rounds(&alone, 1, |_| 0);
+        let others = |rank: usize| case.total() - case.lengths[rank];
+        solved.expect_units(|count| count.sent, others);
+        let others = |node| case.of_others(&solved, node);
+        solved.expect_crossing(|port| port.left.units, others);
+        let combined = (case.nodes.processes() - 1) * case.total();
+        assert_eq!(solved.reduced(), combined, "{}", solved.name);
     }
 }
 
@@ -140,69 +168,78 @@ fn settings() -> impl Iterator<Item = Settings> {
 fn lanes_fit_into_scratch() {
     let mut lanes = 0;
     let layouts = [(2, 2), (8, 4), (36, 32), (2, 63), (2, 64), (2, 128), (3, 7)];
-    for (settings, (count, k)) in settings().flat_map(|s| layouts.map(|layout| (s.clone(), layout)))
-    {
+    let places = settings().flat_map(|settings| layouts.map(|layout| (settings.clone(), layout)));
+    let operations = [
+        Operation::Allgatherv,
+        Operation::ReduceScatter,
+        Operation::Allreduce,
+    ];
+    for (settings, (count, k)) in places {
         let p = count * k;
         let nodes = Arc::new(Nodes::of_size(p, k, Placement::Blocked));
-        let team = Team::whole(p, 0, settings.skips);
-        let ranks: Vec<_> = (0..p).collect();
-        let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
-        let pacing = Pacing {
-            window: settings.window,
-            sends: settings.sends,
-            synchronous: Synchronous::Unpaced,
-        };
-        for bytes in [p, 400_000, 4_000_000, 40_000_000, 200_000_000] {
-            for operation in [
-                Operation::Allgatherv,
-                Operation::ReduceScatter,
-                Operation::Allreduce,
-            ] {
-                for times in [1, 2] {
-                    let lengths: Vec<_> = irregular(bytes, p, times).collect();
-                    let facts = Facts {
-                        bytes: lengths.iter().sum::<usize>() as u64,
-                        largest: lengths.iter().copied().max().unwrap_or(0) as u64,
-                        order: Order::Any,
-                        ..Facts::new(operation, p)
-                    };
-                    let choice = select::choose(&facts.on(&nodes), &settings);
-                    let Ok(Algorithm::Lanes { segment }) = choice else {
-                        continue;
-                    };
-                    let on = (&team, &machine);
-                    let messages = || consecutive(lengths.iter().copied());
-                    let mut stages = Stages::default();
-                    let room = settings.scratch_max as usize;
-                    let room = match operation {
-                        Operation::Allgatherv => {
-                            stages.allgather_by_lanes(on, messages(), segment);
-                            room
-                        }
-                        Operation::ReduceScatter => {
-                            stages.reduce_scatter_by_lanes(on, messages(), segment, false);
-                            room
-                        }
-                        _ => {
-                            stages.allreduce_by_lanes(on, 0..bytes, segment, false);
-                            room.max(bytes + room / 4)
-                        }
-                    };
-                    let asked = scratch_units(&stages, pacing);
-                    let name =
-                        format!("{operation:?} of {bytes} x {times} on {count} x {k}, {pacing:?}");
-                    assert!(asked <= room, "{asked} > {room}: {name}");
-                    let at_once = stages
-                        .as_slice()
-                        .iter()
-                        .map(|stage| stage.plan.shape().at_once);
-                    assert!(at_once.max() <= Some(64), "{name}");
-                    lanes += 1;
-                }
-            }
+        let sizes = [p, 400_000, 4_000_000, 40_000_000, 200_000_000];
+        let problems = sizes.into_iter().flat_map(|bytes| [(bytes, 1), (bytes, 2)]);
+        let calls = problems.flat_map(|problem| operations.map(|operation| (operation, problem)));
+        for (operation, (bytes, times)) in calls {
+            let lengths: Vec<_> = irregular(bytes, p, times).collect();
+            let name = format!("{operation:?} of {bytes} x {times} on {count} x {k}, {settings:?}");
+            let Some(stages) = stages_in_lanes(operation, &lengths, &nodes, &settings) else {
+                continue;
+            };
+            let asked = scratch_units(&stages, pacing(&settings));
+            let most = settings.scratch_max as usize;
+            let room = match operation {
+                Operation::Allreduce => most.max(lengths.iter().sum::<usize>() + most / 4),
+                _ => most,
+            };
+            assert!(asked <= room, "{asked} > {room}: {name}");
+            let stages = stages.as_slice().iter();
+            let at_once = stages.map(|stage| stage.plan.shape().at_once);
+            assert!(at_once.max() <= Some(64), "{name}");
+            lanes += 1;
         }
     }
     assert!(lanes > 300, "{lanes}");
+}
+
+fn pacing(settings: &Settings) -> Pacing {
+    Pacing {
+        window: settings.window,
+        sends: settings.sends,
+        synchronous: Synchronous::Unpaced,
+    }
+}
+
+/// The stages of rank 0 in a call of parts of `lengths` bytes, if it is by lanes.
+fn stages_in_lanes(
+    operation: Operation,
+    lengths: &[usize],
+    nodes: &Arc<Nodes>,
+    settings: &Settings,
+) -> Option<Stages> {
+    let p = nodes.processes();
+    let bytes = lengths.iter().sum();
+    let facts = Facts {
+        bytes: bytes as u64,
+        largest: lengths.iter().copied().max().unwrap_or(0) as u64,
+        order: Order::Any,
+        ..Facts::new(operation, p)
+    };
+    let Ok(Algorithm::Lanes { segment }) = select::choose(&facts.on(nodes), settings) else {
+        return None;
+    };
+    let ranks: Vec<_> = (0..p).collect();
+    let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
+    let team = Team::whole(p, 0, settings.skips);
+    let on = (&team, &machine);
+    let messages = consecutive(lengths.iter().copied());
+    let mut stages = Stages::default();
+    match operation {
+        Operation::Allgatherv => stages.allgather_by_lanes(on, messages, segment),
+        Operation::ReduceScatter => stages.reduce_scatter_by_lanes(on, messages, segment, false),
+        _ => stages.allreduce_by_lanes(on, 0..bytes, segment, false),
+    }
+    Some(stages)
 }
 
 /// Equal parts; or those of every other process twice as long, and nothing of the others.
