@@ -24,8 +24,9 @@
 //!
 //! The others need several blocks only where their parts differ in size: the algorithms with one
 //! block take q rounds in which each process sends p - 1 parts, which nothing undercuts where all
-//! are as large. Where one block would [move more](one_block_volume) than n do, which move (n - 1 +
-//! q)/n times the problem, the network that G stands for decides what weighs more, bytes or rounds.
+//! are as large. Where one block would [move more](expected_in_one_block) than n do, which move
+//! (n - 1 + q)/n times the problem, the network that G stands for decides what weighs more, bytes or
+//! rounds.
 //!
 //! Both are one formula, since m / (F sqrt(m/q)) = sqrt(m q)/F: the factor stands for
 //! sqrt(alpha/beta), if q is taken for q - 1. They stay two because a round of the others carries a
@@ -195,11 +196,11 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
             let (n, m) = (blocks as f64, call.bytes as f64);
             (n - 1.0 + q, (n - 1.0 + q) * (m / n))
         }
-        Algorithm::Doubling { .. } if is_allreduce => (2.0 * q, 2.0 * one_block_volume(call)),
-        Algorithm::Doubling { .. } => (q, one_block_volume(call)),
+        Algorithm::Doubling { .. } if is_allreduce => (2.0 * q, 2.0 * expected_in_one_block(call)),
+        Algorithm::Doubling { .. } => (q, expected_in_one_block(call)),
         Algorithm::Ordered { .. } if is_allreduce => {
             let (rounds, bytes) = one_to_each(call);
-            (rounds + q, bytes + one_block_volume(call))
+            (rounds + q, bytes + expected_in_one_block(call))
         }
         Algorithm::Ordered { .. } => one_to_each(call),
         Algorithm::Exchange { .. } => across_groups(call),
@@ -267,7 +268,7 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
 /// blocks move the whole problem, and (q - 1)/n of it besides. Between two processes blocks may be
 /// larger than steps, which is worth trying.
 pub fn is_one_block_best(call: &Facts) -> bool {
-    call.phases() > 1 && one_block_volume(call) <= call.bytes as f64
+    call.phases() > 1 && most_in_one_block(call) <= call.bytes as f64
 }
 
 /// Bytes of a step between nodes, for `call` by lanes on this network, or on one that nobody has
@@ -449,23 +450,40 @@ fn given(call: &Facts, blocks: Option<u64>, block_size: Option<u64>) -> Option<u
     blocks.or_else(|| block_size.map(|size| call.bytes.div_ceil(size.max(1))))
 }
 
-/// The most bytes that a process sends in a reduce-scatter or an allgather with one block. In the
-/// round in which the skip s' becomes s, the half of it, these are s' - s of the largest parts, or
-/// all that there is.
-fn one_block_volume(call: &Facts) -> f64 {
-    let all = call.bytes as f64;
-    // An allreduce is cut evenly.
-    let part = match call.operation {
-        Operation::Allreduce => all / call.processes.max(1) as f64,
-        _ => call.largest as f64,
-    };
+/// The bytes that a process sends in a reduce-scatter or an allgather with one block, if `sum` says
+/// how many there are in so many consecutive parts. In the round in which the skip s' becomes s, the
+/// half of it, it sends s' - s parts.
+fn one_block_volume(call: &Facts, sum: impl Fn(f64) -> f64) -> f64 {
     let (mut volume, mut before) = (0.0, call.processes);
     while before > 1 {
         let skip = before.div_ceil(2);
-        volume += all.min(part * (before - skip) as f64);
+        volume += sum((before - skip) as f64).min(call.bytes as f64);
         before = skip;
     }
     volume
+}
+
+/// The mean of the parts, and the largest.
+fn parts(call: &Facts) -> [f64; 2] {
+    let mean = call.bytes as f64 / call.processes.max(1) as f64;
+    // An allreduce is cut evenly.
+    match call.operation {
+        Operation::Allreduce => [mean; 2],
+        _ => [mean, call.largest as f64],
+    }
+}
+
+/// The most bytes that a process may send with one block.
+fn most_in_one_block(call: &Facts) -> f64 {
+    let [_, largest] = parts(call);
+    one_block_volume(call, |parts| parts * largest)
+}
+
+/// The most bytes that a process is expected to send with one block: how far a sum of parts in any
+/// order is from as many means grows with the square root of their number.
+fn expected_in_one_block(call: &Facts) -> f64 {
+    let [mean, largest] = parts(call);
+    one_block_volume(call, |parts| parts * mean + parts.sqrt() * (largest - mean))
 }
 
 /// sqrt(m q) / factor, rounded up. The conversion back to an integer saturates.

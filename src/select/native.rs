@@ -15,7 +15,7 @@
 //!                            reduce-scatter, allgather  2k + 2e        (2 (1 - 1/2^k) + 2e) m
 //!           larger           as measured                q              2.9 m
 //! reduce_scatter < 96 KiB p  recursive halving          k + 2e         (1 - 1/p + e) m
-//!                            around                     p - 1          (1 - 1/p) m
+//!                            around, >= 512 KiB         p - 1          (1 - 1/p) m
 //!           larger           as measured                q              1.15 (1 - 1/p) m
 //! allgather                  doubling, < 512 KiB        q              1.05 (1 - 1/p) m
 //!                            around                     p - 1          1.05 (1 - 1/p) m
@@ -43,7 +43,7 @@
 //!    sends through its port what a node would have to send once. They are charged for that, but at
 //!    most as much as by way of one root. Around, a port carries each byte
 //!    once, if ranks are placed in blocks, and a step that ends within the node is a
-//!    [part](STEP_WITHIN) of a start-up.
+//!    [part](STEP_WITHIN) of a start-up. Open MPI goes around so with small reduce-scatters, too.
 //!
 //! All err on the side of leaving a call native.
 
@@ -57,6 +57,11 @@ pub const FEW_NODES: usize = 3;
 /// `MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE`. Where p is no power of two, it does from 80 KiB on; the
 /// larger of the two errs on the side of leaving a call native.
 const AROUND_FROM: u64 = 512 << 10;
+
+/// From how many bytes on processes of nodes of their own exchange the parts of a reduce-scatter in
+/// pairs: MPICH's default of `MPIR_CVAR_REDUCE_SCATTER_COMMUTATIVE_LONG_MSG_SIZE`. With 256 KiB on
+/// 7, 17, 31 and 36 nodes, both MPICH and Open MPI still halve.
+const PAIRWISE_FROM: u64 = 512 << 10;
 
 /// The part of a start-up between nodes that a step within one takes.
 const STEP_WITHIN: f64 = 0.1;
@@ -116,13 +121,16 @@ fn patterns(call: &Facts) -> [Cost; 2] {
         Operation::ReduceScatterBlock | Operation::ReduceScatter => {
             let largest = irregularity(call);
             let passed_on = |part: f64| others * (part * largest).min(spread.port_phases);
-            if call.bytes / (call.processes as u64) < REDUCE_SCATTER_MEASURED_FROM {
-                let halving = spread.without_nodes((others + e).max(passed_on(0.5)));
-                let around = others.max(passed_on(0.5));
-                [cost(k + 2.0 * e, halving), cost(spread.around(), around)]
-            } else {
-                [cost(q, passed_on(0.9).max(1.15 * others)); 2]
+            if call.bytes / (call.processes as u64) >= REDUCE_SCATTER_MEASURED_FROM {
+                return [cost(q, passed_on(0.9).max(1.15 * others)); 2];
             }
+            let halving = spread.without_nodes((others + e).max(passed_on(0.5)));
+            let halving = cost(k + 2.0 * e, halving);
+            if spread.per_port == 1.0 && call.bytes < PAIRWISE_FROM {
+                return [halving; 2];
+            }
+            let around = others.max(passed_on(0.5));
+            [halving, cost(spread.around(), around)]
         }
         Operation::Allgather | Operation::Allgatherv => {
             let is_equal = call.operation == Operation::Allgather;
@@ -299,6 +307,7 @@ mod tests {
             (ReduceScatterBlock, 16, 262_144, 1.002 * parts(16)),
             (ReduceScatterBlock, 16, 1_000_000, 1.012 * parts(16)),
             (ReduceScatterBlock, 17, 65_536, 2.24 * parts(17)),
+            (ReduceScatterBlock, 17, 262_144, 2.29 * parts(17)),
             (ReduceScatterBlock, 17, 1_000_000, 1.01 * parts(17)),
             (Allreduce, 16, 65_536, 0.994 * 2.0 * parts(16)),
             (Allreduce, 16, 262_144, 1.293 * 2.0 * parts(16)),
