@@ -155,21 +155,25 @@ fn choose_by(
     if facts.nodes <= 1 {
         return choose_on_one_node(facts, settings);
     }
-    let candidates = candidates(facts, settings, Sizing::Unmeasured).filter(is_named);
+    let candidates = candidates(facts, settings, Sizing::Unmeasured);
+    let mut candidates = candidates.filter(is_named).peekable();
+    if candidates.peek().is_none() {
+        return Err(Reason::NotCommutative);
+    }
     let native = Network::COMMON.map(|network| native::seconds(charged, network));
     let parts = candidates.map(|candidate| {
         let part = part_of_native(candidate, facts, settings, native);
-        (candidate, part)
+        (candidate.algorithm, part)
     });
-    let (best, part) = parts
-        .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
-        .ok_or(Reason::NotCommutative)?;
-    let gains = part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS;
-    if gains || best.algorithm == Algorithm::Gray {
-        Ok(best.algorithm)
-    } else {
-        Err(Reason::CostModel)
-    }
+    let gains = |(algorithm, part): &(Algorithm, PartOfNative)| {
+        let is_faster = part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS;
+        is_faster || *algorithm == Algorithm::Gray
+    };
+    let best = parts
+        .filter(gains)
+        .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    best.map(|(algorithm, _)| algorithm)
+        .ok_or(Reason::CostModel)
 }
 
 /// From how many bytes on a call on one node runs in shared memory, unless measurement says
@@ -490,12 +494,13 @@ fn exist(facts: &Facts) -> bool {
     facts.operation != Operation::Reduce || facts.order != Order::Ranks
 }
 
-/// From how many bytes on calls are by lanes rather than by leaders, where no time was taken. Lanes
-/// send more messages. On emulated hosts of four processes, which share two processors, reductions
-/// and scatters of 64 KiB take 1.5 times as long by lanes as by leaders, and of 128 KiB 0.95 times.
-/// In simulation, where each process has a processor of its own, lanes are from 0.7 to 1.1 times as
-/// fast at 37 kB.
-const LANES_FROM: u64 = 128 << 10;
+/// From how many bytes on, or from how many processes of a node on, calls are by lanes rather than
+/// by leaders where no time was taken. Lanes send more messages, and a leader combines what all
+/// processes of its node have. On emulated nodes of four processes, which share two processors,
+/// reduce-scatters of 64 KiB take 1.5 times as long by lanes, and of 128 KiB 0.95 times. In
+/// simulation, where each process has a processor of its own, those of 37 kB take 1.06 times as long
+/// on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on nodes of 32 processes.
+const LANES_FROM: (u64, usize) = (128 << 10, 16);
 
 /// The candidates for a call of MPI's.
 ///
@@ -520,7 +525,7 @@ fn candidates(
     let facts = *facts;
     let mut slots = slots(&facts, settings, sizing);
     // Of candidates that cost the same the first counts.
-    if facts.bytes >= LANES_FROM {
+    if facts.bytes >= LANES_FROM.0 || facts.processes_per_node() >= LANES_FROM.1 {
         slots.rotate_right(1);
     }
     slots.into_iter().flatten().map(move |algorithm| Candidate {
