@@ -498,8 +498,8 @@ fn exist(facts: &Facts) -> bool {
 /// by leaders where no time was taken. Lanes send more messages, and a leader combines what all
 /// processes of its node have. On emulated nodes of four processes, which share two processors,
 /// reduce-scatters of 64 KiB take 1.5 times as long by lanes, and of 128 KiB 0.95 times. In
-/// simulation, where each process has a processor of its own, those of 37 kB take 1.06 times as long
-/// on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on nodes of 32 processes.
+/// simulation, where each process has a processor of its own, those of 37 kB take 1.06 times as
+/// long on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on nodes of 32 processes.
 const LANES_FROM: (u64, usize) = (128 << 10, 16);
 
 /// The candidates for a call of MPI's.
