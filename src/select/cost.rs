@@ -9,8 +9,9 @@
 //!   nearly every message leaves its node, so the processes of a node share its port, and beta
 //!   counts as often as there are processes on it.
 //! - by leaders, or by lanes: the rounds of a flat graph on the nodes, and ceil(log2) of the
-//!   processes of a node besides. A port carries what a process of that graph sends. What goes
-//!   within the node meanwhile is left out.
+//!   processes of a node besides. A port carries what a process of that graph sends. Where the
+//!   problem has parts, a leader has a message for each process of its node; each is a part of a
+//!   start-up. What goes within the node meanwhile is left out.
 //!
 //! The constants here are shipped. Where calls are learned of, alpha and beta are measured: between
 //! nodes by one process of each, so that beta is that of a node's port; on a single node by all its
@@ -37,6 +38,7 @@
 
 use super::algorithm::{Algorithm, Cut};
 use super::facts::{Facts, Operation, phases};
+use super::native::STEP_WITHIN;
 use super::settings::{F, G, Settings};
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 
@@ -249,16 +251,15 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
         Cut::Blocks(blocks) => Algorithm::Circulant { blocks },
         Cut::Segments(segment) => Algorithm::Doubling { segment },
     };
-    let within = f64::from(phases(call.processes_per_node()));
-    let stages = if call.operation == Operation::Allreduce {
-        2.0
-    } else {
-        1.0
+    let k = call.processes_per_node();
+    let within = f64::from(phases(k));
+    let rounds = match call.operation {
+        Operation::Allreduce => 2.0 * within,
+        operation if operation.is_whole() => within,
+        // A leader has a message for each process of its node, or from each.
+        _ => within + STEP_WITHIN * k.saturating_sub(1) as f64,
     };
-    circulant(&on_nodes, across).and(Cost {
-        rounds: stages * within,
-        bytes: 0.0,
-    })
+    circulant(&on_nodes, across).and(Cost { rounds, bytes: 0.0 })
 }
 
 /// Whether no number of blocks moves fewer bytes than one does, which takes the fewest rounds: n
@@ -279,12 +280,12 @@ pub fn segment_of_lanes(call: &Facts, network: Option<Network>) -> u64 {
     /// The start-up that stands for those of [common networks](Network::COMMON). An allreduce of
     /// 4 MB on 36 nodes of 32 processes takes 14 % less time on the fastest of them than with their
     /// geometric mean, and some 3 % more on one of 10 Gbit/s.
-    const MIDDLE_ALPHA: f64 = 4e-6;
+    const UNMEASURED_ALPHA: f64 = 4e-6;
     /// Smaller steps cost more than they hide.
-    const LEAST: f64 = 8192.0;
-    let alpha = network.map_or(MIDDLE_ALPHA, |network| network.alpha);
+    const LEAST_STEP: f64 = 8192.0;
+    let alpha = network.map_or(UNMEASURED_ALPHA, |network| network.alpha);
     let of_node = (call.bytes as f64 * alpha / Network::SHARED.beta).sqrt();
-    (of_node / call.processes_per_node() as f64).max(LEAST) as u64
+    (of_node / call.processes_per_node() as f64).max(LEAST_STEP) as u64
 }
 
 /// Rounds and bytes where every process sends a block to every other.
@@ -482,8 +483,9 @@ fn expected_in_one_block(call: &Facts) -> f64 {
     one_block_volume(call, |parts| expected_sum(call, parts))
 }
 
-/// The most bytes that are expected in so many consecutive parts: how far a sum of parts in any
-/// order is from as many means grows with the square root of their number.
+/// The most bytes that are expected in so many consecutive parts, if large and small ones are in no
+/// order: how far their sum is from as many means grows with the square root of their number. Where
+/// large parts are next to each other there may be up to twice as many.
 fn expected_sum(call: &Facts, number: f64) -> f64 {
     let [mean, largest] = parts(call);
     (number * mean + number.sqrt() * (largest - mean)).min(call.bytes as f64)
@@ -634,7 +636,7 @@ mod tests {
         }
     }
 
-    /// Of different parts as much as the process sends at most, and no less.
+    /// Of different parts in no order no less than the process sends that sends most.
     #[test]
     fn one_block_moves_no_more_than_its_largest_part_says() {
         let p = 16;

@@ -102,27 +102,37 @@ pub fn choose(facts: &Facts, settings: &Settings) -> Result<Algorithm, Reason> {
 ///
 /// Three numbers of nodes stand for all others: as many as processes; one; and the fewest on which
 /// leaders gain, `native::FEW_NODES` + 1. On the latter the MPI library is charged the most that it
-/// is on any number of nodes, unless the problem has parts, which may gain on any nodes of several
-/// processes. Calls that are learned of do not ask for the nodes to be found for the sake of these,
-/// or of one node: that waits until it costs little beside them (`prospect`).
+/// is on any number of nodes. Allgathers and reduce-scatters are not judged so: they may gain on
+/// any nodes of several processes. Calls that are learned of do not ask for the nodes to be found
+/// for the sake of these, or of one node: that waits until it costs little beside them
+/// (`prospect`).
 ///
 /// # Errors
 /// The reason to go native on any number of nodes.
 pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Reason> {
     let on = |nodes| Facts { nodes, ..*facts };
+    let ours = |facts: &Facts| choose(facts, settings).map(drop);
     let most = on(facts.processes);
     let fewest = on(facts.processes.min(native::FEW_NODES + 1));
     let is_learned = Kind::of(facts, settings).is_some_and(|kind| kind.is_learned(settings));
-    let may_share_nodes = !facts.operation.is_whole() && facts.processes > 2;
-    let if_sure = |reason| match reason {
+    let if_not_learned = |reason| match reason {
         _ if is_learned => Err(reason),
-        Reason::CostModel if may_share_nodes => Ok(()),
-        _ => choose(&on(1), settings).map(drop).map_err(|_| reason),
+        Reason::CostModel if may_gain_on_shared_nodes(facts) => Ok(()),
+        _ => ours(&on(1)).map_err(|_| reason),
     };
-    choose(&most, settings)
-        .map(drop)
-        .or_else(if_sure)
+    ours(&most)
+        .or_else(if_not_learned)
         .or_else(|_| choose_beside(&fewest, settings, &most).map(drop))
+}
+
+/// Whether a call of a problem of parts may be by leaders or lanes on some nodes.
+fn may_gain_on_shared_nodes(facts: &Facts) -> bool {
+    let is_unordered = match facts.operation {
+        Operation::Allgather | Operation::Allgatherv => true,
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => facts.order != Order::Ranks,
+        _ => false,
+    };
+    is_unordered && facts.processes > 2
 }
 
 /// [`choose`], where the MPI library is charged for a call of other facts.
@@ -494,13 +504,16 @@ fn exist(facts: &Facts) -> bool {
     facts.operation != Operation::Reduce || facts.order != Order::Ranks
 }
 
-/// From how many bytes on, or from how many processes of a node on, calls are by lanes rather than
-/// by leaders where no time was taken. Lanes send more messages, and a leader combines what all
-/// processes of its node have. On emulated nodes of four processes, which share two processors,
-/// reduce-scatters of 64 KiB take 1.5 times as long by lanes, and of 128 KiB 0.95 times. In
-/// simulation, where each process has a processor of its own, those of 37 kB take 1.06 times as
-/// long on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on nodes of 32 processes.
-const LANES_FROM: (u64, usize) = (128 << 10, 16);
+/// From how many bytes on calls are by lanes rather than by leaders where no time was taken. Lanes
+/// send more messages: on emulated nodes of four processes, which share two processors,
+/// reduce-scatters of 64 KiB take 1.5 times as long by lanes, and of 128 KiB 0.95 times.
+const LANES_FROM: u64 = 128 << 10;
+
+/// From how many processes of a node on smaller ones are, too, since a leader combines what all of
+/// them have. In simulation, where each process has a processor of its own, reduce-scatters of
+/// 37 kB take 1.06 times as long by lanes on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on
+/// nodes of 32 processes. Nodes of 16 and more were not emulated.
+const LANES_FROM_PROCESSES: usize = 16;
 
 /// The candidates for a call of MPI's.
 ///
@@ -525,7 +538,7 @@ fn candidates(
     let facts = *facts;
     let mut slots = slots(&facts, settings, sizing);
     // Of candidates that cost the same the first counts.
-    if facts.bytes >= LANES_FROM.0 || facts.processes_per_node() >= LANES_FROM.1 {
+    if facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES {
         slots.rotate_right(1);
     }
     slots.into_iter().flatten().map(move |algorithm| Candidate {
@@ -1258,6 +1271,7 @@ mod tests {
                             operation,
                             largest: (bytes / part).max(bytes / processes as u64),
                             order,
+                            are_nodes_equal: processes % nodes == 0,
                             ..call(bytes, processes, nodes)
                         };
                         let any = choose_on_any_nodes(&on(processes), &settings);
@@ -1273,7 +1287,7 @@ mod tests {
                         let taken =
                             (least..=processes).filter(|&n| choose(&on(n), &settings).is_ok());
                         let taken: Vec<_> = taken.collect();
-                        assert!(any.is_ok() || taken.is_empty(), "{:?} {taken:?}", on(0));
+                        assert!(any.is_ok() || taken.is_empty(), "{:?} {taken:?}", on(1));
                         native += usize::from(any.is_err());
                         ours += usize::from(!taken.is_empty());
                     }
@@ -1310,10 +1324,19 @@ mod tests {
                         };
                         let is_alone = operation.is_whole() || facts.nodes == processes;
                         assert!(!is_alone || choose(&facts, &auto).is_err(), "{facts:?}");
+                        let are_uneven = Facts {
+                            are_nodes_equal: false,
+                            ..facts
+                        };
+                        assert!(choose(&are_uneven, &auto).is_err(), "{facts:?}");
                     }
                 }
             }
         }
+        // On nodes of several processes, native reduce-scatters of large parts are slow.
+        let scatter = |bytes| Facts::regular(Operation::ReduceScatterBlock, bytes, 16, 2);
+        assert!(choose(&scatter(4_000_000), &auto).is_ok());
+        assert!(choose(&scatter(65_536), &auto).is_err());
     }
 
     /// On one node calls are in shared memory from some size on, unless there is none; what is
