@@ -43,8 +43,8 @@
 //!    largest part over the mean, and at most what a tree does. From 96 KiB a part on it is charged
 //!    nine tenths of that: with 4 MB, five MPI libraries take 0.92 times that or more
 //!    (docs/research/performance/tables). Below, some halve the problem; there it is charged half.
-//! 4. In an allgatherv by doubling the largest part is in a message of every phase. (Around, MPICH
-//!    passes it on in pieces, so that it takes no longer than equal parts.)
+//! 4. In an allgatherv by doubling the largest part is in a message of every phase. Around, MPICH
+//!    passes it on in pieces, of which the last [goes around](Spread::piece_around) alone.
 //! 5. Allgathers and reduce-scatters by doubling and halving know no nodes: each process of a node
 //!    sends through its port what a node would have to send once. They are charged for that, but at
 //!    most as much as by way of leaders or of one root. In a ring of ranks that are placed in
@@ -68,6 +68,10 @@ const AROUND_FROM: u64 = 512 << 10;
 /// pairs: MPICH's default of `MPIR_CVAR_REDUCE_SCATTER_COMMUTATIVE_LONG_MSG_SIZE`. With 256 KiB on
 /// 7, 17, 31 and 36 nodes, both MPICH and Open MPI still halve.
 const PAIRWISE_FROM: u64 = 512 << 10;
+
+/// The bytes of a piece of an allgatherv around: MPICH's default of
+/// `MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE`.
+const PIECE: f64 = (32 << 10) as f64;
 
 /// The part of a start-up that a step around takes between nodes, and within one. With half of it a
 /// reduce-scatter of 64 KiB on 8 nodes of 4 processes is charged what the one by leaders is. Native
@@ -150,6 +154,7 @@ fn patterns(call: &Facts) -> [Cost; 2] {
             if is_equal && call.bytes >= AROUND_FROM {
                 return [around; 2];
             }
+            let around = around.and(spread.piece_around(call));
             let doubling = spread.unaware_of_nodes(spread.doubled(call));
             [cost(q, measured * doubling), around]
         }
@@ -209,6 +214,17 @@ impl Spread {
     /// Start-ups of a ring of all processes, of which each sends to the next.
     fn around(&self) -> f64 {
         STEP * (self.ports - 1.0) + STEP_WITHIN * (self.processes - self.ports)
+    }
+
+    /// What it takes besides that the last piece of the largest part goes around, too, after all
+    /// others have left. Equal parts are as many pieces.
+    fn piece_around(&self, call: &Facts) -> Cost {
+        let mean = call.bytes as f64 / self.processes;
+        let piece = (call.largest as f64 - mean).clamp(0.0, PIECE);
+        Cost {
+            rounds: 0.0,
+            bytes: piece * (self.ports - 1.0 + STEP_WITHIN * (self.processes - self.ports)),
+        }
     }
 
     /// The part of the problem that a process sends to other nodes in an allgather by doubling: in
