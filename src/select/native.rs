@@ -1,7 +1,7 @@
 //! What the MPI library is predicted to take for a call.
 //!
 //! MPI libraries have algorithms that take few start-ups and others that move few bytes. A call is
-//! charged the faster of two such [patterns] on the network that it is predicted for, though no
+//! charged the fastest of such [patterns] on the network that it is predicted for, though no
 //! library chooses as well everywhere. With k = floor(log2 p), q = ceil(log2 p), and e = 0 if p is
 //! a power of two, else 1:
 //!
@@ -46,10 +46,11 @@
 //! 4. In an allgatherv by doubling the largest part is in a message of every phase. Around, MPICH
 //!    passes it on in pieces, of which the last [goes around](Spread::piece_around) alone.
 //! 5. Allgathers and reduce-scatters by doubling and halving know no nodes: each process of a node
-//!    sends through its port what a node would have to send once. They are charged for that, but at
-//!    most as much as by way of leaders or of one root. In a ring of ranks that are placed in
-//!    blocks, a port carries each byte once, and a step that ends within the node is a
-//!    [part](STEP_WITHIN) of a start-up. Open MPI goes around so with small reduce-scatters, too.
+//!    sends through its port what a node would have to send once. They are charged for that, or
+//!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of
+//!    one root. In a ring of ranks that are placed in blocks, a port carries each byte once, and a
+//!    step that ends within the node is a [part](STEP_WITHIN) of a start-up. Open MPI goes around
+//!    so with small reduce-scatters, too.
 //!
 //! All err on the side of leaving a call native.
 
@@ -87,25 +88,24 @@ const REDUCE_SCATTER_MEASURED_FROM: u64 = 96 << 10;
 
 /// The predicted seconds of `call` on `network`.
 pub fn seconds(call: &Facts, network: Network) -> f64 {
-    let [few_startups, few_bytes] = patterns(call).map(|cost| cost.on(network));
-    few_startups.min(few_bytes)
+    let all = patterns(call).map(|cost| cost.on(network));
+    all.into_iter().fold(f64::INFINITY, f64::min)
 }
 
 /// The predicted cost of `call` where the network is not known: of the pattern that is faster on
 /// the shipped one.
 pub fn shipped_cost(call: &Facts) -> Cost {
-    let [few_startups, few_bytes] = patterns(call);
-    if few_bytes.on(Network::SHIPPED) < few_startups.on(Network::SHIPPED) {
-        few_bytes
-    } else {
-        few_startups
-    }
+    let network = Network::SHIPPED;
+    let seconds = |cost: &Cost| cost.on(network);
+    let all = patterns(call).into_iter();
+    all.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+        .unwrap_or_default()
 }
 
-/// The pattern with few start-ups, and that with few bytes.
-fn patterns(call: &Facts) -> [Cost; 2] {
+/// The patterns, from few start-ups to few bytes. Where there are fewer, some twice.
+fn patterns(call: &Facts) -> [Cost; 4] {
     if call.smaller_group > 0 {
-        return [across_groups(call); 2];
+        return [across_groups(call); 4];
     }
     let spread = Spread::of(call);
     let (m, others) = (call.bytes as f64, spread.others());
@@ -115,53 +115,65 @@ fn patterns(call: &Facts) -> [Cost; 2] {
     };
     let (k, q, e) = (spread.whole_phases, spread.phases, spread.excess);
     let in_halves = 2.0 * (1.0 - 1.0 / spread.power_of_ports);
+    let two = |few_startups, few_bytes| [few_startups, few_startups, few_bytes, few_bytes];
+    // Each process sends so much of the problem to other nodes in as many rounds. Or there is a
+    // gather to one root, or a scatter from it, and a tree; or to leaders, which exchange as much.
+    let unaware_of_nodes = |rounds, volume| match spread.per_port > 1.0 {
+        true => [
+            cost(rounds, spread.per_port * volume),
+            cost(2.0 * q, others + spread.port_phases),
+            cost(3.0 * q, 3.0 * volume),
+        ],
+        false => [cost(rounds, volume); 3],
+    };
     match call.operation {
-        _ if call.nodes <= FEW_NODES && call.operation.is_whole() => [cost(q, 1.0); 2],
+        _ if call.nodes <= FEW_NODES && call.operation.is_whole() => [cost(q, 1.0); 4],
         _ if call.nodes <= FEW_NODES && (spread.per_port == 1.0 || !call.are_nodes_equal) => {
-            [cost(q, others); 2]
+            [cost(q, others); 4]
         }
         Operation::Bcast => {
             let around = if e > 0.0 { spread.processes - 1.0 } else { q };
-            [cost(q, spread.port_phases), cost(q + around, 2.0 * others)]
+            two(cost(q, spread.port_phases), cost(q + around, 2.0 * others))
         }
-        Operation::Reduce => [
+        Operation::Reduce => two(
             cost(q, spread.port_phases),
             cost(2.0 * k + e, in_halves + e),
-        ],
-        Operation::Allreduce if call.bytes < ALLREDUCE_MEASURED_FROM => [
+        ),
+        Operation::Allreduce if call.bytes < ALLREDUCE_MEASURED_FROM => two(
             cost(k + 2.0 * e, spread.port_phases.min(k) + 2.0 * e),
             cost(2.0 * (k + e), in_halves + 2.0 * e),
-        ],
-        Operation::Allreduce => [cost(q, 2.9); 2],
+        ),
+        Operation::Allreduce => [cost(q, 2.9); 4],
         Operation::ReduceScatterBlock | Operation::ReduceScatter => {
             let irregularity = irregularity(call);
             let passed_on = |part: f64| others * (part * irregularity).min(spread.port_phases);
             if call.bytes / (call.processes as u64) >= REDUCE_SCATTER_MEASURED_FROM {
-                return [cost(q, passed_on(0.9).max(1.15 * others)); 2];
+                return [cost(q, passed_on(0.9).max(1.15 * others)); 4];
             }
-            let halving = spread.unaware_of_nodes((others + e).max(passed_on(0.5)));
-            let halving = cost(k + 2.0 * e, halving);
-            if spread.per_port == 1.0 && call.bytes < PAIRWISE_FROM {
-                return [halving; 2];
-            }
-            let around = others.max(passed_on(0.5));
-            [halving, cost(spread.around(), around)]
+            let volume = (others + e).max(passed_on(0.5));
+            let around = match spread.per_port == 1.0 && call.bytes < PAIRWISE_FROM {
+                true => Cost::NEVER,
+                false => cost(spread.around(), others.max(passed_on(0.5))),
+            };
+            let [halving, by_root, by_leaders] = unaware_of_nodes(k + 2.0 * e, volume);
+            [halving, by_root, by_leaders, around]
         }
         Operation::Allgather | Operation::Allgatherv => {
             let is_equal = call.operation == Operation::Allgather;
             let measured = if is_equal { 1.05 } else { 1.1 };
             let around = cost(spread.around(), measured * others);
             if is_equal && call.bytes >= AROUND_FROM {
-                return [around; 2];
+                return [around; 4];
             }
             let around = around.and(spread.piece_around(call));
-            let doubling = spread.unaware_of_nodes(spread.doubled(call));
-            [cost(q, measured * doubling), around]
+            let volume = measured * spread.doubled(call);
+            let [doubling, by_root, by_leaders] = unaware_of_nodes(q, volume);
+            [doubling, by_root, by_leaders, around]
         }
         // Each process of a node has messages of its own for every other node.
-        Operation::Alltoall => [cost(q, spread.per_port * others); 2],
+        Operation::Alltoall => [cost(q, spread.per_port * others); 4],
         // What MPI has no function for is not compared.
-        _ => [cost(q, others); 2],
+        _ => [cost(q, others); 4],
     }
 }
 
@@ -242,19 +254,6 @@ impl Spread {
             has += parts;
         }
         sent
-    }
-
-    /// What goes through a port if each of its processes sends so much of the problem to other
-    /// nodes. At most as much as by leaders: a gather, what leaders exchange and a broadcast, or a
-    /// reduction, that and a scatter. Nor more than by one root: one of the two, and a tree.
-    fn unaware_of_nodes(&self, volume: f64) -> f64 {
-        if self.per_port <= 1.0 {
-            return volume;
-        }
-        let others = self.others();
-        let by_leaders = 3.0 * others;
-        let by_one_root = others + self.port_phases;
-        (self.per_port * volume).min(by_leaders).min(by_one_root)
     }
 }
 
