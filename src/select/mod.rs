@@ -416,12 +416,10 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
         Some(algorithm) => cost::circulant(facts, algorithm).on(network),
         None => f64::INFINITY,
     });
-    // What it takes on one node is that of each process.
-    let of_native = match facts.nodes {
-        1 => network.shared_by(facts.processes),
-        _ => network,
-    };
-    let native = native::seconds(facts, of_native);
+    // As if its processes shared their port in all that they send: until its time is known, trials
+    // may take a part of what is predicted here, and with less they would begin late.
+    let of_process = network.shared_by(facts.processes_per_node());
+    let native = native::seconds(facts, of_process);
     let mut all = [native; PLACES];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all

@@ -22,7 +22,6 @@
 //!                            around                     (p - 1)/2      1.05 (1 - 1/p) m
 //! allgatherv                 doubling                   q              1.1 (1 - 1/p) m
 //!                            around                     (p - 1)/2      1.1 (1 - 1/p) m
-//! alltoall                   the wire                   q              (1 - 1/p) m
 //! others                     the wire                   q              (1 - 1/p) m
 //! ```
 //!
@@ -170,8 +169,6 @@ fn patterns(call: &Facts) -> [Cost; 4] {
             let [doubling, by_root, by_leaders] = unaware_of_nodes(q, volume);
             [doubling, by_root, by_leaders, around]
         }
-        // Each process of a node has messages of its own for every other node.
-        Operation::Alltoall => [cost(q, spread.per_port * others); 4],
         // What MPI has no function for is not compared.
         _ => [cost(q, others); 4],
     }
