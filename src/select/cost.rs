@@ -38,7 +38,6 @@
 
 use super::algorithm::{Algorithm, Cut};
 use super::facts::{Facts, Operation, phases};
-use super::native::STEP_WITHIN;
 use super::settings::{F, G, Settings};
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 
@@ -245,6 +244,9 @@ fn in_shared_memory(call: &Facts) -> Cost {
         bytes: copied / 2.0 * call.processes_per_node() as f64,
     }
 }
+
+/// The part of a start-up that a message within a node takes.
+pub const STEP_WITHIN: f64 = 0.05;
 
 /// The predicted cost of `call`, run by leaders whose messages are cut so.
 fn by_leaders(call: &Facts, cut: Cut) -> Cost {

@@ -53,7 +53,7 @@
 //!
 //! All err on the side of leaving a call native.
 
-use super::cost::{Cost, Network};
+use super::cost::{Cost, Network, STEP_WITHIN};
 use super::facts::{Facts, Operation, phases};
 
 /// Between so many nodes native collectives cost about what the wire does.
@@ -73,11 +73,10 @@ const PAIRWISE_FROM: u64 = 512 << 10;
 /// `MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE`.
 const PIECE: f64 = (32 << 10) as f64;
 
-/// The part of a start-up that a step around takes between nodes, and within one. With half of it a
-/// reduce-scatter of 64 KiB on 8 nodes of 4 processes is charged what the one by leaders is. Native
-/// it takes 0.8 to 1 times as long (emulated, Open MPI 4.1.4).
+/// The part of a start-up that a step around takes between nodes. With half of it a reduce-scatter
+/// of 64 KiB on 8 nodes of 4 processes is charged what the one by leaders is. Native it takes 0.8
+/// to 1 times as long (emulated, Open MPI 4.1.4).
 const STEP: f64 = 0.5;
-pub const STEP_WITHIN: f64 = 0.05;
 
 /// From how many bytes on what native allreduces take was measured, and from how many bytes of a
 /// part on what native reduce-scatters do. Below, Open MPI 4.1 and MPICH 4.0 are as fast as their
