@@ -160,12 +160,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// That of what nobody does.
-    pub(super) const NEVER: Cost = Cost {
-        rounds: f64::INFINITY,
-        bytes: f64::INFINITY,
-    };
-
     /// The cost of both, one after the other.
     pub fn and(self, other: Cost) -> Cost {
         Cost {

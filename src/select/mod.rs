@@ -115,24 +115,18 @@ pub fn choose_on_any_nodes(facts: &Facts, settings: &Settings) -> Result<(), Rea
     let most = on(facts.processes);
     let fewest = on(facts.processes.min(native::FEW_NODES + 1));
     let is_learned = Kind::of(facts, settings).is_some_and(|kind| kind.is_learned(settings));
+    let may_be_by_leaders = || {
+        let slots = by_leaders(&on(2), settings, Sizing::Unmeasured);
+        slots.iter().any(Option::is_some)
+    };
     let if_not_learned = |reason| match reason {
         _ if is_learned => Err(reason),
-        Reason::CostModel if may_gain_on_shared_nodes(facts) => Ok(()),
+        Reason::CostModel if !facts.operation.is_whole() && may_be_by_leaders() => Ok(()),
         _ => ours(&on(1)).map_err(|_| reason),
     };
     ours(&most)
         .or_else(if_not_learned)
         .or_else(|_| choose_beside(&fewest, settings, &most).map(drop))
-}
-
-/// Whether a call of a problem of parts may be by leaders or lanes on some nodes.
-fn may_gain_on_shared_nodes(facts: &Facts) -> bool {
-    let is_unordered = match facts.operation {
-        Operation::Allgather | Operation::Allgatherv => true,
-        Operation::ReduceScatter | Operation::ReduceScatterBlock => facts.order != Order::Ranks,
-        _ => false,
-    };
-    is_unordered && facts.processes > 2
 }
 
 /// [`choose`], where the MPI library is charged for a call of other facts.
