@@ -147,3 +147,42 @@ impl Algorithm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_is_at_the_place_of_its_name() {
+        let segment = 1;
+        let all = [
+            Algorithm::Circulant { blocks: 1 },
+            Algorithm::Doubling { segment },
+            Algorithm::Ordered { segment },
+            Algorithm::Census,
+            Algorithm::Combining,
+            Algorithm::Tree,
+            Algorithm::Gray,
+            Algorithm::Exchange {
+                segment,
+                by_blocks: true,
+            },
+            Algorithm::Leaders {
+                cut: Cut::Segments(segment),
+            },
+            Algorithm::Trees,
+            Algorithm::Relay,
+            Algorithm::Measured,
+            Algorithm::Dissemination { segment },
+            Algorithm::Growing { segment },
+            Algorithm::Pairwise { segment },
+            Algorithm::Shared,
+            Algorithm::Lanes { segment },
+        ];
+        assert_eq!(all.len(), Algorithm::VARIANTS.len());
+        for algorithm in all {
+            let name = Algorithm::VARIANTS[algorithm.index()];
+            assert_eq!(name, algorithm.name());
+        }
+    }
+}

@@ -271,3 +271,19 @@ impl Operation {
         (self as usize) < Self::PIPELINED
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_the_logarithm_rounded_up() {
+        let phases = |processes| Facts::new(Operation::Bcast, processes).phases();
+        assert_eq!([1, 2, 3, 4, 5, 16, 17].map(phases), [0, 1, 2, 2, 3, 4, 5]);
+        for q in 1..=20 {
+            assert_eq!(phases(1 << q), q);
+            assert_eq!(phases((1 << q) + 1), q + 1);
+        }
+        assert_eq!(phases(usize::MAX), usize::BITS);
+    }
+}

@@ -1,0 +1,382 @@
+//! The algorithms that can run a call, each at a place of its own: the candidates.
+//!
+//! ```text
+//! place   0       1          2  3    4   5 to 8             9       10
+//!         native  one block  n  n/2  2n  the same four,     shared  lanes
+//!                                        by leaders
+//! ```
+//!
+//! Not every call has all of them. A candidate has the same place in trials, in reports, in
+//! profiles and in `circulant_choice`, so places do not change.
+
+use super::algorithm::{Algorithm, Cut};
+use super::cost::{self, Cost, Network, blocks};
+use super::facts::{Facts, Operation, Order};
+use super::learned::NATIVE;
+use super::native;
+use super::rules::CallRule;
+use super::settings::{BcastOrder, Settings, TRANSFERS_MAX};
+use super::sizes::MESSAGE_MAX;
+use crate::schedule::Sequence;
+
+/// The most candidates of ours on a flat circulant graph, and as many by leaders of nodes.
+const FLAT: usize = 4;
+
+/// The most candidates of ours: one more is in shared memory, and one by lanes.
+const SLOTS: usize = 2 * FLAT + 2;
+
+/// The most candidates, the MPI library among them.
+pub const PLACES: usize = 1 + SLOTS;
+
+/// The place of the candidate in shared memory. That by lanes is the last.
+pub(super) const SHARED: usize = PLACES - 2;
+
+/// What the candidates are called, the MPI library first: by their places.
+pub const CANDIDATES: [&str; PLACES] = [
+    "native",
+    "one-block",
+    "n",
+    "n/2",
+    "2n",
+    "leaders-one-block",
+    "leaders-n",
+    "leaders-n/2",
+    "leaders-2n",
+    "shared",
+    "lanes",
+];
+
+/// An algorithm that can run a call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// The algorithm, with its parameters.
+    pub algorithm: Algorithm,
+    /// Its predicted cost.
+    pub cost: Cost,
+}
+
+/// The fastest candidate on `network`.
+pub(super) fn fastest(
+    candidates: impl Iterator<Item = Candidate>,
+    network: Network,
+) -> Option<Candidate> {
+    let seconds = |candidate: &Candidate| candidate.cost.on(network);
+    candidates.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+}
+
+/// What the cost model predicts for calls of the kind of `facts` on a network that was measured:
+/// seconds of each candidate, the MPI library's first.
+pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; PLACES] {
+    let ours = slots(facts, settings, Sizing::Measured(network)).map(|algorithm| match algorithm {
+        Some(algorithm) => cost::circulant(facts, algorithm).on(network),
+        None => f64::INFINITY,
+    });
+    // As if its processes shared their port in all that they send: until its time is known, trials
+    // may take a part of what is predicted here, and with less they would begin late.
+    let of_process = network.shared_by(facts.processes_per_node());
+    let native = native::seconds(facts, of_process);
+    let mut all = [native; PLACES];
+    all[NATIVE + 1..].copy_from_slice(&ours);
+    all
+}
+
+/// The algorithm by which a candidate runs a call of these facts: none, if that is the MPI library.
+/// If the call has no such candidate, as where nodes are not alike, the fastest that it has.
+pub fn candidate(
+    facts: &Facts,
+    settings: &Settings,
+    network: Network,
+    candidate: usize,
+) -> Option<Algorithm> {
+    let slot = candidate.checked_sub(NATIVE + 1)?;
+    let slots = slots(facts, settings, Sizing::Measured(network));
+    let own = slots.get(slot).copied().flatten();
+    own.or_else(|| {
+        let candidates = candidates(facts, settings, Sizing::Measured(network));
+        fastest(candidates, network).map(|candidate| candidate.algorithm)
+    })
+}
+
+/// The rules that hold for a call, or may hold while something is unknown. One that names an
+/// algorithm is left out if that cannot run the call.
+pub(super) fn rules<'a>(
+    facts: &Facts,
+    settings: &'a Settings,
+) -> impl Iterator<Item = &'a CallRule> {
+    let facts = *facts;
+    let can_run = move |rule: &&CallRule| {
+        rule.algorithm.is_none() || {
+            let slots = slots(&facts, settings, Sizing::Given);
+            let mut all = slots.into_iter().flatten();
+            all.any(|algorithm| is_of(algorithm, rule.algorithm))
+        }
+    };
+    let rules = settings.rules_of(facts.operation);
+    rules.filter(move |rule| rule.covers(&facts) && can_run(rule))
+}
+
+/// Whether an algorithm is the one that a rule names, if it does.
+pub(super) fn is_of(algorithm: Algorithm, named: Option<usize>) -> bool {
+    named.is_none_or(|index| algorithm.index() == index)
+}
+
+/// From how many bytes on calls are by lanes rather than by leaders where no time was taken. Lanes
+/// send more messages: on emulated nodes of four processes, which share two processors,
+/// reduce-scatters of 64 KiB take 1.5 times as long by lanes, and of 128 KiB 0.95 times.
+const LANES_FROM: u64 = 128 << 10;
+
+/// From how many processes of a node on smaller ones are, too, since a leader combines what all of
+/// them have. In simulation, where each process has a processor of its own, reduce-scatters of
+/// 37 kB take 1.06 times as long by lanes on nodes of 4, 0.8 times on nodes of 8 and 0.7 times on
+/// nodes of 32 processes. Nodes of 16 and more were not emulated.
+const LANES_FROM_PROCESSES: usize = 16;
+
+/// The candidates for a call of MPI's.
+///
+/// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
+/// - What is pipelined has as many blocks as [`Sizing`] says, unless settings say how many.
+/// - An allgather and a reduce-scatter have one block or several, unless settings say how many, or
+///   scratch does not hold what one block needs: twice the problem. If all parts are of
+///   about the same size, they have one: it takes the fewest rounds and moves the fewest bytes.
+/// - An allreduce of few bytes for which the order makes no difference is a census.
+/// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
+///   straight.
+/// - Where there are several nodes with several processes, the same by leaders.
+/// - Where these have as many processes each, what has one block and parts also by lanes. By the
+///   cost model they take as long as leaders. [Large](LANES_FROM) ones come first, since all
+///   processes of a node combine and copy.
+/// - On one node, all are in shared memory, if there may be any.
+pub(super) fn candidates(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+) -> impl Iterator<Item = Candidate> {
+    let facts = *facts;
+    let mut slots = slots(&facts, settings, sizing);
+    // Of candidates that cost the same the first counts.
+    if facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES {
+        slots.rotate_right(1);
+    }
+    slots.into_iter().flatten().map(move |algorithm| Candidate {
+        algorithm,
+        cost: cost::circulant(&facts, algorithm),
+    })
+}
+
+/// How many blocks the candidates have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sizing {
+    /// What the settings say, or the shipped factors.
+    Given,
+    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks).
+    Unmeasured,
+    /// What is best on this network, half as many and twice as many.
+    Measured(Network),
+}
+
+/// The algorithms of a call, each at a place of its own.
+fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; SLOTS] {
+    let of_process = match sizing {
+        Sizing::Measured(network) => {
+            Sizing::Measured(network.shared_by(facts.processes_per_node()))
+        }
+        other => other,
+    };
+    let shared = shared(facts, settings);
+    let flat = match (shared, sizing) {
+        // Messages are not tried beside it: they take as many copies, or more.
+        (Some(_), Sizing::Measured(_)) => [None; FLAT],
+        _ => flat(facts, settings, of_process),
+    };
+    let by_leaders = by_leaders(facts, settings, sizing);
+    let by_lanes = by_lanes(facts, settings, sizing);
+    let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
+    std::array::from_fn(|_| all.next().flatten())
+}
+
+/// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of
+/// other numbers of them.
+fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; FLAT] {
+    let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
+    let pipelined = |single| {
+        let [n, others @ ..] = numbers_of_blocks(facts, settings, sizing);
+        let of = |blocks| Some(Algorithm::Circulant { blocks });
+        let others = others.map(|blocks| of(blocks).filter(|_| blocks != n));
+        [single, of(n), others[0], others[1]]
+    };
+    let only = |algorithm| [Some(algorithm), None, None, None];
+    let doubling = Algorithm::Doubling { segment };
+    let one_or_several = || {
+        let is_allowed = facts.bytes.saturating_mul(2) <= settings.scratch_max;
+        let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
+        match pipelined(Some(doubling).filter(|_| may_be_one)) {
+            [_, Some(Algorithm::Circulant { blocks: 1 }), ..] => only(doubling),
+            [Some(_), ..] if facts.are_nodes_equal && cost::is_one_block_best(facts) => {
+                only(doubling)
+            }
+            all => all,
+        }
+    };
+    let keeps_order = facts.order == Order::Ranks;
+    match facts.operation {
+        Operation::Bcast if is_gray(facts, settings) => only(Algorithm::Gray),
+        _ if !exist(facts) => [None; FLAT],
+        Operation::Bcast | Operation::Reduce => pipelined(None),
+        Operation::Allgather | Operation::Allgatherv if facts.smaller_group > 0 => {
+            let are_equal = facts.operation == Operation::Allgather;
+            let by_blocks = are_equal && goes_by_blocks(facts.largest, settings.segment);
+            only(Algorithm::Exchange { segment, by_blocks })
+        }
+        Operation::Allgather | Operation::Allgatherv => one_or_several(),
+        Operation::ReduceScatter | Operation::ReduceScatterBlock | Operation::Allreduce
+            if keeps_order =>
+        {
+            only(Algorithm::Ordered { segment })
+        }
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => one_or_several(),
+        Operation::Allreduce if facts.order == Order::Any && facts.bytes <= settings.census_max => {
+            only(Algorithm::Census)
+        }
+        Operation::Allreduce => only(doubling),
+        Operation::Alltoall => {
+            // It copies every message, up to q times.
+            let combining =
+                Some(Algorithm::Combining).filter(|_| facts.largest <= settings.segment);
+            [combining, Some(Algorithm::Pairwise { segment }), None, None]
+        }
+        Operation::Gather | Operation::Scatter => only(Algorithm::Tree),
+        Operation::SuccessiveBcast | Operation::AllgatherMerge | Operation::AllreduceV => {
+            [None; FLAT]
+        }
+    }
+}
+
+/// Whether a call may be by leaders of nodes or by lanes: there are nodes, and the order of the
+/// ranks need not be kept.
+fn may_be_on_nodes(facts: &Facts, settings: &Settings) -> bool {
+    let has_nodes = facts.nodes > 1 && facts.nodes < facts.processes && facts.smaller_group == 0;
+    let keeps_order = facts.operation.combines() && facts.order == Order::Ranks;
+    has_nodes && !keeps_order && !is_gray(facts, settings)
+}
+
+/// The same by leaders of nodes.
+pub(super) fn by_leaders(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+) -> [Option<Algorithm>; FLAT] {
+    // In its node, the message of a rank is one transfer.
+    let is_whole = matches!(
+        facts.operation,
+        Operation::Bcast | Operation::Reduce | Operation::Allreduce
+    );
+    let is_short = is_whole || facts.largest <= MESSAGE_MAX;
+    let may_be = is_short && may_be_on_nodes(facts, settings);
+    let segment = usize::try_from(settings.segment).unwrap_or(usize::MAX);
+    // Leaders have no strips: any number of blocks will do.
+    let evenly = Facts {
+        order: Order::Any,
+        ..*facts
+    };
+    flat(&evenly, settings, sizing).map(|algorithm| {
+        let cut = match algorithm.filter(|_| may_be)? {
+            Algorithm::Circulant { blocks } => Cut::Blocks(blocks),
+            Algorithm::Doubling { .. } | Algorithm::Census => Cut::Segments(segment),
+            _ => return None,
+        };
+        Some(Algorithm::Leaders { cut })
+    })
+}
+
+/// The algorithm with one block by lanes, on nodes with equal numbers of processes.
+///
+/// A quarter of scratch is for the messages of a step, which are not one stretch of memory. A
+/// reduce-scatter keeps all that it receives in the rest: up to the largest part, once for each
+/// process. An allreduce that has too little of it goes in pieces.
+fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+    let fits = match facts.operation {
+        Operation::Allgather | Operation::Allgatherv | Operation::Allreduce => true,
+        Operation::ReduceScatter | Operation::ReduceScatterBlock => {
+            let received = facts.largest.saturating_mul(facts.processes as u64);
+            received <= settings.scratch_max / 4 * 3
+        }
+        _ => false,
+    };
+    if !fits || !facts.are_nodes_equal || !may_be_on_nodes(facts, settings) {
+        return None;
+    }
+    let has_one_block = !facts.operation.is_pipelined()
+        || !cost::are_blocks_given(facts.operation, settings)
+        || blocks(facts, settings) == 1;
+    let k = facts.processes_per_node();
+    let at_once = 1 + Sequence::of_rule(settings.skips, k).rounds();
+    if !has_one_block || at_once > TRANSFERS_MAX {
+        return None;
+    }
+    let network = match sizing {
+        Sizing::Measured(network) => Some(network),
+        Sizing::Given | Sizing::Unmeasured => None,
+    };
+    let messages = (settings.window + settings.sends) * at_once;
+    // Those of a step are of up to a segment for each process of the node.
+    let most = settings.scratch_max / 4 / (messages * k) as u64;
+    let wanted = cost::segment_of_lanes(facts, network);
+    let segment = wanted.min(settings.segment).min(most).max(1);
+    let segment = usize::try_from(segment).unwrap_or(usize::MAX);
+    Some(Algorithm::Lanes { segment })
+}
+
+/// In memory that the processes of one node share.
+pub(super) fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
+    let is_on_one_node = facts.nodes == 1 && facts.processes > 1 && facts.smaller_group == 0;
+    let may_be =
+        !facts.operation.is_added() && is_on_one_node && exist(facts) && !is_gray(facts, settings);
+    let has_slots = slot_bytes(settings.shared_max, facts.processes).is_some();
+    (may_be && has_slots).then_some(Algorithm::Shared)
+}
+
+/// Bytes of a slot of the memory that so many processes share, of which there are two for each, if
+/// they may share so much. Larger slots would not stay in the processors' caches.
+pub fn slot_bytes(most: u64, processes: usize) -> Option<usize> {
+    const LEAST: u64 = 4 << 10;
+    const MOST: u64 = 256 << 10;
+    let each = most / (2 * processes.max(1) as u64);
+    let bytes = each.min(MOST) / LEAST * LEAST;
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)
+}
+
+/// n, and other numbers of blocks. Where settings say how many there are, these.
+fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usize; 3] {
+    let given = blocks(facts, settings);
+    let others = match sizing {
+        Sizing::Given => None,
+        Sizing::Unmeasured => cost::unmeasured_blocks(facts, settings).map(|n| [n; 3]),
+        Sizing::Measured(network) => cost::measured_blocks(facts, settings, network),
+    };
+    others.unwrap_or([given; 3])
+}
+
+/// Whether what a group sends to the other is divided by blocks, which are equal in each group, or
+/// else evenly. By blocks takes the fewest messages, which counts if the longest fits into a step
+/// of `segment` bytes. If it is longer, the bytes count.
+pub fn goes_by_blocks(longest: u64, segment: u64) -> bool {
+    longest <= segment
+}
+
+/// Whether an algorithm can run a call of MPI's. None reduces to one root in the order of the
+/// ranks.
+pub(super) fn exist(facts: &Facts) -> bool {
+    facts.operation != Operation::Reduce || facts.order != Order::Ranks
+}
+
+/// The largest broadcast that goes along the tree of successive broadcasts, in bytes: larger ones
+/// gain from being cut.
+const GRAY_MAX: u64 = 64 << 10;
+
+/// Whether a call goes along the tree of successive broadcasts, also where it is small.
+pub(super) fn is_gray(facts: &Facts, settings: &Settings) -> bool {
+    settings.bcast_order == BcastOrder::Gray
+        && facts.operation == Operation::Bcast
+        && facts.follows
+        && (1..=GRAY_MAX).contains(&facts.bytes)
+}

@@ -1,0 +1,152 @@
+//! The kind of a call: calls of one kind are run by the same candidate.
+
+use strum::VariantArray;
+
+use super::candidates::{exist, is_gray, rules};
+use super::facts::{Facts, Operation, Order};
+use super::rules::Mode;
+use super::settings::{Select, Settings};
+
+/// The kind of a call: calls of one kind are run by the same candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The operation.
+    pub operation: Operation,
+    /// log2 of the bytes.
+    pub size: u32,
+    /// log2 of the largest part over the mean.
+    pub irregularity: u32,
+    /// In which order elements may be combined: any, where none are.
+    pub order: Order,
+}
+
+impl Kind {
+    /// The kind of a call that [`choose`](super::choose) would leave to the cost model. Others have
+    /// none.
+    pub fn of(facts: &Facts, settings: &Settings) -> Option<Kind> {
+        let is_open = !settings.disable
+            && !settings.force
+            && rules(facts, settings)
+                .next()
+                .is_none_or(|rule| rule.mode == Mode::Auto)
+            && facts.bytes >= settings.min_bytes.max(1)
+            && facts.processes > 1
+            && facts.smaller_group == 0
+            && exist(facts)
+            && !is_gray(facts, settings);
+        let parts = (facts.largest as f64 * facts.processes as f64 / facts.bytes as f64) as u64;
+        is_open.then(|| Kind {
+            operation: facts.operation,
+            size: facts.bytes.ilog2(),
+            irregularity: if facts.operation.is_whole() {
+                0
+            } else {
+                parts.max(1).ilog2()
+            },
+            order: if facts.operation.combines() {
+                facts.order
+            } else {
+                Order::Any
+            },
+        })
+    }
+
+    /// Whether calls of this kind are learned of: by default those whose results do not depend on
+    /// who runs them.
+    pub fn is_learned(self, settings: &Settings) -> bool {
+        match settings.select {
+            Select::Model | Select::Native => false,
+            Select::Learn | Select::Trial => self.is_exact(),
+            Select::Adaptive | Select::Tune => true,
+        }
+    }
+
+    /// Whether the result is the same to the last bit by all candidates.
+    pub fn is_exact(self) -> bool {
+        self.order == Order::Any
+    }
+
+    /// The bytes of its smallest and its largest call.
+    pub fn bytes(self) -> [u64; 2] {
+        let least = 1u64.checked_shl(self.size).unwrap_or(u64::MAX);
+        [least, least.saturating_mul(2) - 1]
+    }
+
+    /// The kind as a word, for other processes.
+    pub fn encode(self) -> u64 {
+        self.operation as u64
+            | u64::from(self.size) << 8
+            | u64::from(self.irregularity) << 16
+            | (self.order as u64) << 24
+    }
+
+    /// The kind that was [encoded](Kind::encode).
+    pub fn decode(word: u64) -> Option<Kind> {
+        let field = |shift: u32| (word >> shift) as u8;
+        let operation = Operation::VARIANTS.get(usize::from(field(0)))?;
+        Some(Kind {
+            operation: *operation,
+            size: field(8).into(),
+            irregularity: field(16).into(),
+            order: *<Order as VariantArray>::VARIANTS.get(usize::from(field(24)))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::CallRule;
+    use super::*;
+
+    /// Results that depend on the order of combination are learned of only if settings say so; what
+    /// settings decide on is not.
+    #[test]
+    fn what_is_learned_of() {
+        let of = |select| Settings {
+            select,
+            ..Settings::default()
+        };
+        let facts = |operation, order| Facts {
+            operation,
+            order,
+            ..Facts::regular(operation, 1 << 20, 16, 16)
+        };
+        let is_learned = |operation, order, settings: &Settings| {
+            Kind::of(&facts(operation, order), settings)
+                .is_some_and(|kind| kind.is_learned(settings))
+        };
+        for operation in [Operation::Bcast, Operation::Allgatherv] {
+            assert!(is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Learn)
+            ));
+            assert!(!is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Model)
+            ));
+        }
+        for operation in [Operation::Reduce, Operation::Allreduce] {
+            assert!(is_learned(operation, Order::Any, &of(Select::Learn)));
+            assert!(!is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Learn)
+            ));
+            assert!(is_learned(
+                operation,
+                Order::Commutative,
+                &of(Select::Adaptive)
+            ));
+        }
+        for mode in [Mode::Native, Mode::Circulant] {
+            let chosen = Settings {
+                select: Select::Adaptive,
+                rules: vec![CallRule::plain(Operation::Bcast, mode)],
+                ..Settings::default()
+            };
+            assert!(!is_learned(Operation::Bcast, Order::Any, &chosen));
+        }
+    }
+}
