@@ -8,6 +8,7 @@
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
+use super::table::table;
 use super::tally::{CLASSES, RUNNERS, Ran, Tally, runner_name, tallies};
 use crate::select::Operation;
 
@@ -222,7 +223,7 @@ impl OverRanks {
             return lines;
         }
         let cells = self.rows.iter().map(Row::cells);
-        lines.extend(super::table(&COLUMNS, cells));
+        lines.extend(table(&COLUMNS, cells));
         let ranks = self.processes.max(1) as f64;
         let sum = |of: fn(&Row) -> f64| self.rows.iter().map(of).sum::<f64>() / ranks;
         let (taken, waited) = (sum(Row::total), sum(Row::waiting_of_all));
