@@ -223,12 +223,14 @@ def test_a_broken_profile_is_not_overwritten(learning, tmp_path):
 
 
 def test_observed_calls_stay_native(learning):
-    """Nothing is circulant's, but the report says what it would take."""
+    """Nothing is circulant's, but the report says what each call took and would take."""
     run = learning({"SELECT": "native"})
     assert all("circulant" not in of for of in run.all_outcomes().values())
     rows = [row for row in run.report["sizes"] if row["operation"] == "bcast"]
     assert rows and all(row["circulant_calls"] == 0 and row["is_predicted"] for row in rows)
     assert rows[0]["circulant_seconds_a_call"] > 0
+    observed = [row for row in run.rows() if row.get("reason") == "observed"]
+    assert observed and all(row["seconds"] > 0 for row in observed), run.describe()
 
 
 @pytest.mark.any_mpi
