@@ -1,36 +1,19 @@
 //! The schedules against the paper's tables, the four conditions, the paper's own algorithms, and a
 //! simulated broadcast.
 
+#[path = "schedule/library.rs"]
+mod library;
 #[path = "schedule/oracle.rs"]
 mod oracle;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use circulant::schedule::{
-    Counts, MAX_Q, Skips, Table, receive_schedule, receive_schedule_with, schedules, send_schedule,
-    send_schedule_with,
-};
+use circulant::schedule::{MAX_Q, Skips, Table};
+use library::{of_process, within_bounds};
 use oracle::{Paper, Whole};
 
 const EXHAUSTIVE: usize = 5000;
-
-/// The library's schedules of one process, computed in each way that there is.
-fn of_process(skips: &Skips, r: usize) -> (Vec<i64>, Vec<i64>) {
-    let q = skips.q();
-    let [mut recv, mut send, mut recv_too, mut send_too] = [[0; MAX_Q]; 4];
-    receive_schedule(skips, r, &mut recv[..q]);
-    send_schedule(skips, r, &mut send[..q]);
-    schedules(skips, r, &mut recv_too[..q], &mut send_too[..q]);
-    assert_eq!(
-        (recv, send),
-        (recv_too, send_too),
-        "p = {}, r = {r}",
-        skips.processes()
-    );
-    let wide = |entries: &[i8]| entries.iter().copied().map(i64::from).collect();
-    (wide(&recv[..q]), wide(&send[..q]))
-}
 
 fn of_all(p: usize) -> (Whole, Whole) {
     let skips = Skips::new(p);
@@ -146,23 +129,6 @@ fn every_number_of_processes() {
             within_bounds(&skips, r);
         }
     });
-}
-
-/// The library's counterparts of Theorem 2's recursive calls and Theorem 3's violations, and the
-/// total of both schedules in levels of a descent.
-fn within_bounds(skips: &Skips, r: usize) {
-    let (p, q) = (skips.processes(), skips.q());
-    let (mut receiving, mut sending) = (Counts::default(), Counts::default());
-    let mut entries = [0; MAX_Q];
-    receive_schedule_with(skips, r, &mut entries, &mut receiving);
-    send_schedule_with(skips, r, &mut entries, &mut sending);
-    let searched = receiving.contested + receiving.searches;
-    assert!(q == 0 || searched < q, "p = {p}, r = {r}: {receiving:?}");
-    assert!(sending.violations <= 4, "p = {p}, r = {r}: {sending:?}");
-    assert!(
-        receiving.levels == q && sending.levels <= 5 * q,
-        "p = {p}, r = {r}: {sending:?}"
-    );
 }
 
 /// Entry by entry the paper's algorithms, at p far beyond what can be exhausted.

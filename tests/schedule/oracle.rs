@@ -1,6 +1,7 @@
 //! What the schedules are checked against. Nothing here uses the library.
 //!
 //! * [`violation`]: the four correctness conditions, by their definition, on whole schedules.
+//! * [`violation_of`]: the same, on those of one process and of its neighbours.
 //! * [`Paper`]: Algorithms 2 to 6 of the paper word for word, with the counts of Theorems 2 and 3.
 //! * [`doubled`]: Observation 2, the receive schedules of 2p processes from those of p.
 //! * [`broadcast`]: Algorithm 1, run with sets of blocks.
@@ -12,34 +13,51 @@ pub type Whole = Vec<Vec<i64>>;
 
 /// The first of the four conditions that schedules violate, with the process and the round.
 pub fn violation(skip: &[usize], recv: &Whole, send: &Whole) -> Option<(usize, usize, usize)> {
-    let (p, q) = (recv.len(), skip.len() - 1);
-    for r in 0..p {
-        let baseblock = recv[r].iter().copied().find(|&block| block >= 0);
-        for k in 0..q {
-            let (from, to) = ((r + p - skip[k]) % p, (r + skip[k]) % p);
-            if recv[r][k] != send[from][k] {
-                return Some((1, r, k));
-            }
-            if send[r][k] != recv[to][k] {
-                return Some((2, r, k));
-            }
-            // The root has every block.
-            let has = r == 0
-                || baseblock.is_some_and(|b| send[r][k] == b - q as i64)
-                || recv[r][..k].contains(&send[r][k]);
-            if !has {
-                return Some((4, r, k));
-            }
+    (0..recv.len()).find_map(|r| {
+        let (received, sent) = (
+            |r: usize, k: usize| recv[r][k],
+            |r: usize, k: usize| send[r][k],
+        );
+        let violated = violation_of(r, skip, (&recv[r], &send[r]), (received, sent));
+        violated.map(|(condition, k)| (condition, r, k))
+    })
+}
+
+/// The first of the four conditions that process r violates, with the round. `recv` and `send` are
+/// its schedules, `received` and `sent` say what any process receives and sends in a round.
+pub fn violation_of(
+    r: usize,
+    skip: &[usize],
+    (recv, send): (&[i64], &[i64]),
+    (received, sent): (impl Fn(usize, usize) -> i64, impl Fn(usize, usize) -> i64),
+) -> Option<(usize, usize)> {
+    let q = skip.len() - 1;
+    let p = skip[q];
+    let baseblock = recv.iter().copied().find(|&block| block >= 0);
+    for k in 0..q {
+        let (from, to) = ((r + p - skip[k]) % p, (r + skip[k]) % p);
+        if recv[k] != sent(from, k) {
+            return Some((1, k));
         }
-        let received: BTreeSet<i64> = recv[r].iter().copied().collect();
-        let mut expected: BTreeSet<i64> = (1..=q as i64).map(|block| -block).collect();
-        if let (Some(b), true) = (baseblock, r > 0) {
-            expected.remove(&(b - q as i64));
-            expected.insert(b);
+        if send[k] != received(to, k) {
+            return Some((2, k));
         }
-        if received != expected || (r > 0 && baseblock.is_none()) {
-            return Some((3, r, q));
+        // The root has every block.
+        let has = r == 0
+            || baseblock.is_some_and(|b| send[k] == b - q as i64)
+            || recv[..k].contains(&send[k]);
+        if !has {
+            return Some((4, k));
         }
+    }
+    let all: BTreeSet<i64> = recv.iter().copied().collect();
+    let mut expected: BTreeSet<i64> = (1..=q as i64).map(|block| -block).collect();
+    if let (Some(b), true) = (baseblock, r > 0) {
+        expected.remove(&(b - q as i64));
+        expected.insert(b);
+    }
+    if all != expected || (r > 0 && baseblock.is_none()) {
+        return Some((3, q));
     }
     None
 }

@@ -9,7 +9,7 @@ use circulant::schedule::Rule;
 use circulant::stage::{Stages, even};
 use circulant::team::{Graph, Ranks, Team};
 
-use crate::simulator::{Conditions, Memory, contribution, execute, sum};
+use crate::simulator::{Chance, Conditions, Memory, contribution, execute, sum};
 
 /// `length` units of process `rank`: reduce-scatter on its node, allreduce on its lane, allgather
 /// on its node.
@@ -60,7 +60,7 @@ fn allreduce_by_nodes_and_lanes() {
             let conditions = Conditions {
                 pacing,
                 operator: sum,
-                seed: Some((p + length) as u64),
+                chance: Some(Chance::of_seed((p + length) as u64)),
             };
             let memories = (0..p).map(memory).collect();
             let executed = execute(memories, vec![calls.collect()], conditions);

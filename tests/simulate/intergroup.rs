@@ -24,7 +24,7 @@ fn solve(lengths: [Vec<usize>; 2], division: Division, segment: usize) -> Vec<Co
         segment,
         rule: Rule::Halving,
         pacing: PACING,
-        seed: None,
+        chance: None,
     };
     simulate_intergroup(&problem).unwrap_or_else(|failure| panic!("{problem:?}: {failure:?}"))
 }
@@ -143,7 +143,7 @@ fn steps_pacing_and_skips_are_no_failure() {
                                     sends,
                                     synchronous,
                                 },
-                                seed: None,
+                                chance: None,
                             };
                             let counts = simulate_intergroup(&problem);
                             assert!(counts.is_ok(), "{problem:?} {counts:?}");

@@ -16,7 +16,7 @@ use circulant::stage::{Span, Stages, consecutive, even, leads};
 use circulant::team::{Machine, Team};
 
 use crate::simulator::{
-    Collective, Conditions, Counts, Executed, Memory, Port, Problem, contribution, execute,
+    Chance, Collective, Conditions, Counts, Executed, Memory, Port, Problem, contribution, execute,
     simulate, simulate_with, sum,
 };
 
@@ -442,7 +442,7 @@ fn direct_gather_and_scatter_move_each_message_once() {
                 let conditions = Conditions {
                     pacing: PACING,
                     operator: sum,
-                    seed: Some(p as u64),
+                    chance: Some(Chance::of_seed(p as u64)),
                 };
                 let calls = vec![(0..p).map(stages).collect()];
                 let executed = execute((0..p).map(memory).collect(), calls, conditions);

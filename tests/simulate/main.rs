@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `collectives` | every plan: results, rounds and units, against the papers' formulas |
 //! | `drawn` | drawn stages, teams, lengths, pacing and delivery, against a serial computation |
+//! | `serial` | no tests: the serial computation, for `drawn` and for fuzzing |
 //! | `composed` | how an algorithm is composed from stages: a node-aware allreduce |
 //! | `intergroup` | allgathers between two groups, against the paper's theorems |
 //! | `leaders` | algorithms by leaders of nodes: rounds, and units through the ports of nodes |
@@ -29,6 +30,7 @@ mod lanes;
 mod leaders;
 mod merge;
 mod port_model;
+mod serial;
 mod simulator;
 
 /// Whether everything is to be simulated, whatever time that takes.

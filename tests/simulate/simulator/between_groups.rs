@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Conditions, Counts, Failure, Memory, contribution, execute, sum};
+use super::{Chance, Conditions, Counts, Failure, Memory, contribution, execute, sum};
 use circulant::engine::Pacing;
 use circulant::plan::{Division, Stream};
 use circulant::schedule::Rule;
@@ -22,8 +22,8 @@ pub struct Intergroup {
     pub rule: Rule,
     /// How far rounds may overlap.
     pub pacing: Pacing,
-    /// As [`Conditions::seed`].
-    pub seed: Option<u64>,
+    /// As [`Conditions::chance`].
+    pub chance: Option<Chance>,
 }
 
 /// Runs `problem`: what each process of the first group, then of the second, did.
@@ -46,7 +46,7 @@ pub fn simulate_intergroup(problem: &Intergroup) -> Result<Vec<Counts>, Failure>
     let conditions = Conditions {
         pacing: problem.pacing,
         operator: sum,
-        seed: problem.seed,
+        chance: problem.chance.clone(),
     };
     let executed = execute(memories.collect(), vec![stages.collect()], conditions)?;
     for (groups, memory) in all.iter().zip(&executed.memories) {

@@ -32,15 +32,24 @@ pub fn in_order(left: u64, right: u64) -> u64 {
 }
 
 /// How calls run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Conditions {
     /// How far rounds may overlap.
     pub pacing: Pacing,
     /// What combines units.
     pub operator: Operator,
-    /// Which process and which call advances next, how far, and when messages arrive: drawn from
-    /// this seed. In turn and as late as possible if none.
-    pub seed: Option<u64>,
+    /// Which process and which call advances next, how far, and when messages arrive. In turn and
+    /// as late as possible if none.
+    pub chance: Option<Chance>,
+}
+
+/// A sequence of choices.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    /// The first choices, the next of them last.
+    pub chosen: Vec<u8>,
+    /// What the others are drawn from.
+    pub seed: u64,
 }
 
 /// The memory of one process. Units are 64-bit words.
@@ -86,14 +95,14 @@ pub fn execute(
         network: Network::default(),
         traffic: Traffic::default(),
         memories: memories.into_iter().map(RankMemory::from).collect(),
-        random: conditions.seed.map(Random),
+        chance: conditions.chance.clone(),
     });
     let mut counts = vec![Counts::default(); world.borrow().memories.len()];
     let mut jobs = Vec::new();
     for (tag, ranks) in calls.into_iter().enumerate() {
         for (rank, stages) in ranks.into_iter().enumerate() {
             counts[rank].rounds += stages.rounds();
-            jobs.push(call((rank, tag), stages, &world, conditions));
+            jobs.push(call((rank, tag), stages, &world, &conditions));
         }
     }
     finish_all(&mut jobs, &world)?;
@@ -118,7 +127,7 @@ fn call<'a>(
     (rank, tag): (usize, usize),
     stages: Stages,
     world: &'a RefCell<World>,
-    conditions: Conditions,
+    conditions: &Conditions,
 ) -> Call<Link<'a>> {
     let memory = &mut world.borrow_mut().memories[rank];
     let start = memory.scratch.len();
@@ -141,7 +150,7 @@ fn call<'a>(
 fn finish_all(jobs: &mut [Call<Link<'_>>], world: &RefCell<World>) -> Result<(), Failure> {
     let mut waiting: Vec<usize> = (0..jobs.len()).collect();
     // By chance, all may have to wait several times; not so often.
-    let patience = if world.borrow().random.is_some() {
+    let patience = if world.borrow().chance.is_some() {
         64
     } else {
         0
@@ -149,8 +158,8 @@ fn finish_all(jobs: &mut [Call<Link<'_>>], world: &RefCell<World>) -> Result<(),
     let mut idle = 0;
     while !waiting.is_empty() {
         let before = world.borrow().network.events;
-        if let Some(random) = &mut world.borrow_mut().random {
-            random.shuffle(&mut waiting);
+        if let Some(chance) = &mut world.borrow_mut().chance {
+            chance.shuffle(&mut waiting);
         }
         let mut still = Vec::new();
         for &job in &waiting {
@@ -175,7 +184,7 @@ struct World {
     network: Network<Stretch, Stretch>,
     traffic: Traffic,
     memories: Vec<RankMemory>,
-    random: Option<Random>,
+    chance: Option<Chance>,
 }
 
 /// Where a message is in its process's memory.
@@ -233,18 +242,26 @@ impl World {
 
     /// Whether something happens now that could also happen later.
     fn happens(&mut self, one_in: u64) -> bool {
-        let random = self.random.as_mut();
-        random.is_some_and(|random| random.below(one_in) == 0)
+        let chance = self.chance.as_mut();
+        chance.is_some_and(|chance| chance.below(one_in) == 0)
     }
 }
 
-/// A small generator.
-struct Random(u64);
+impl Chance {
+    /// All choices drawn from a seed, by a small generator.
+    pub fn of_seed(seed: u64) -> Chance {
+        Chance {
+            chosen: Vec::new(),
+            seed,
+        }
+    }
 
-impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        let number = mixed(self.0);
-        self.0 = self.0.wrapping_add(STEP);
+        if let Some(choice) = self.chosen.pop() {
+            return u64::from(choice) % end;
+        }
+        let number = mixed(self.seed);
+        self.seed = self.seed.wrapping_add(STEP);
         number % end
     }
 

@@ -81,7 +81,7 @@ fn outcome(defect: Defect) -> Result<Vec<Counts>, Failure> {
     let conditions = Conditions {
         pacing: problem.pacing,
         operator: sum,
-        seed: None,
+        chance: None,
     };
     let executed = execute(memories.collect(), calls, conditions)?;
     for (rank, memory) in executed.memories.iter().enumerate() {

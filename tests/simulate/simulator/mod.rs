@@ -2,7 +2,7 @@
 //! checks every result against a serial computation, and counts what each process did.
 //!
 //! It is as unkind as MPI allows. A message is read from its sender's memory when its receiver
-//! waits for it, or (where [`Conditions::seed`] says so) as soon as it was sent and asked for,
+//! waits for it, or (where [`Conditions::chance`] says so) as soon as it was sent and asked for,
 //! whichever is worse. A send is unfinished until then. Memory that is to be received into holds
 //! garbage. A receive that is never matched is a deadlock, which is reported. So a block that is
 //! overwritten too early, a round that runs ahead of its data and a block that is counted twice all
@@ -28,7 +28,7 @@ pub mod successive;
 mod traffic;
 
 pub use between_groups::{Intergroup, simulate_intergroup};
-pub use call::{Conditions, Executed, Memory, Operator, execute, in_order, sum};
+pub use call::{Chance, Conditions, Executed, Memory, Operator, execute, in_order, sum};
 pub use traffic::Port;
 
 use std::sync::Arc;
@@ -193,7 +193,7 @@ pub fn simulate_with(
     let conditions = Conditions {
         pacing: problem.pacing,
         operator: problem.operator(),
-        seed: None,
+        chance: None,
     };
     let executed = execute(memories.collect(), vec![stages.collect()], conditions)?;
     for (rank, memory) in executed.memories.iter().enumerate() {
