@@ -18,6 +18,8 @@ mod compare;
 mod completion;
 #[path = "circulant/contents.rs"]
 mod contents;
+#[path = "circulant/elf.rs"]
+mod elf;
 #[path = "circulant/info.rs"]
 mod info;
 #[path = "circulant/markdown.rs"]

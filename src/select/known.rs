@@ -299,7 +299,7 @@ fn unknown(what: &str, found: &str, accepted: &[&str]) -> String {
 }
 
 /// A profile of what was measured with this MPI library.
-fn write_profile(all: &[Known], mpi: &str) -> String {
+pub fn write_profile(all: &[Known], mpi: &str) -> String {
     let mut text = format!(
         "# What circulant measured: CIRCULANT_PROFILE says where this file is. A table of calls\n\
          # says who runs those of so many bytes, and less than twice as many.\n\

@@ -32,40 +32,41 @@ struct Row {
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let files = [&*arguments.first, &*arguments.second];
     let reports = [read(files[0])?, read(files[1])?];
-    let mut out = io::stdout().lock();
-    for (which, (file, report)) in ["first: ", "second:"]
-        .iter()
-        .zip(files.iter().zip(&reports))
-    {
+    print(&mut io::stdout().lock(), files, &reports)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the reports in these files side by side.
+pub fn print(out: &mut impl Write, files: [&Path; 2], reports: &[Report; 2]) -> io::Result<()> {
+    for (which, (file, report)) in ["first: ", "second:"].iter().zip(files.iter().zip(reports)) {
         writeln!(out, "{which} {}", heading(file, report))?;
     }
-    for line in differences(&reports) {
+    for line in differences(reports) {
         writeln!(out, "{line}")?;
     }
     if let [Some(first), Some(second)] = reports.each_ref().map(|report| report.ranks.as_ref()) {
-        return compare_ranks(&mut out, [first, second]);
+        return compare_ranks(out, [first, second]);
     }
-    let mut rows = rows(&reports);
+    let mut rows = rows(reports);
     if rows.is_empty() {
-        writeln!(out, "\nNo collective operation was called.")?;
-        return Ok(ExitCode::SUCCESS);
+        return writeln!(out, "\nNo collective operation was called.");
     }
     let is_alike = |row: &Row| row.calls[0] == row.calls[1];
     let are_alike = rows.iter().all(is_alike);
     rows.push(total(&rows));
     writeln!(out)?;
-    markdown::print(&mut out, &COLUMNS, &rows)?;
-    end(&mut out, are_alike)
+    markdown::print(out, &COLUMNS, &rows)?;
+    end(out, are_alike)
 }
 
-fn end(out: &mut impl Write, are_alike: bool) -> io::Result<ExitCode> {
+fn end(out: &mut impl Write, are_alike: bool) -> io::Result<()> {
     if !are_alike {
         writeln!(
             out,
             "\nThe runs did not make the same calls: their total says little."
         )?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The calls of one operation and size, or all, of all ranks of each of the two runs.
@@ -112,14 +113,13 @@ impl Side {
     }
 }
 
-fn compare_ranks(out: &mut impl Write, ranks: [&Ranks; 2]) -> io::Result<ExitCode> {
+fn compare_ranks(out: &mut impl Write, ranks: [&Ranks; 2]) -> io::Result<()> {
     let [first, second] = ranks.map(|ranks| ranks.run_seconds.mean);
     let ratio = ratio([first, second]);
     writeln!(out, "run time: {first:.3} s, then {second:.3} s: {ratio}")?;
     let mut rows = rank_rows(ranks);
     if rows.is_empty() {
-        writeln!(out, "\nNo collective operation was called.")?;
-        return Ok(ExitCode::SUCCESS);
+        return writeln!(out, "\nNo collective operation was called.");
     }
     let are_alike = rows
         .iter()

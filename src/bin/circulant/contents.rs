@@ -159,10 +159,15 @@ pub fn ran_by(runner: &str, calls: u64) -> String {
 pub fn read(file: &Path) -> io::Result<Report> {
     let name = file.display();
     let text = fs::read_to_string(file).map_err(|error| named(file, error))?;
-    serde_json::from_str(&text).map_err(|error| {
+    parse(&text).map_err(|error| {
         let problem = format!("{name} is no report of this version of circulant: {error}");
         io::Error::new(ErrorKind::InvalidData, problem)
     })
+}
+
+/// A report, from its text.
+pub fn parse(text: &str) -> serde_json::Result<Report> {
+    serde_json::from_str(text)
 }
 
 pub fn named(file: &Path, error: io::Error) -> io::Error {

@@ -18,11 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use circulant::abi::Abi;
-use object::Endianness;
-use object::elf::{ELFMAG, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::builds::{Family, Mpi, Version, library_folders};
+use crate::elf::{interpreter, is_elf, missing_library, mpi_library};
 
 /// A program.
 pub struct Program {
@@ -86,7 +84,7 @@ impl Program {
         let mode = fs::metadata(&self.file).map_err(unreadable)?.permissions();
         let what = if mode.mode() & 0o6000 != 0 {
             "set-user-ID or set-group-ID"
-        } else if data.starts_with(&ELFMAG) && interpreter(&data).is_none() {
+        } else if is_elf(&data) && interpreter(&data).is_none() {
             "linked statically or for another machine"
         } else {
             return Ok(());
@@ -133,12 +131,6 @@ pub fn missing_mpi(program: &Path) -> Option<String> {
     listing.lines().find_map(missing_library)
 }
 
-/// The name in a line such as `libmpi.so.40 => not found`.
-fn missing_library(line: &str) -> Option<String> {
-    let name = line.trim().strip_suffix(" => not found")?;
-    name.starts_with("libmpi").then(|| name.to_owned())
-}
-
 /// Where an MPI library of one of these names is, by the launchers on the PATH: beside them, in the
 /// folder with libraries.
 pub fn library_of_launcher(names: &[&str]) -> Option<PathBuf> {
@@ -175,37 +167,6 @@ fn beginning(file: &Path) -> io::Result<Vec<u8>> {
     let mut data = Vec::new();
     File::open(file)?.take(BEGINNING).read_to_end(&mut data)?;
     Ok(data)
-}
-
-fn interpreter(data: &[u8]) -> Option<PathBuf> {
-    let header = FileHeader64::<Endianness>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let headers = header.program_headers(endian, data).ok()?;
-    let named = |header: &_| ProgramHeader::interpreter(header, endian, data).ok()?;
-    let name = headers.iter().find_map(named)?;
-    Some(Path::new(OsStr::from_bytes(name)).to_owned())
-}
-
-/// The file in a line such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f...)`, or without the
-/// name where a program names the file itself.
-fn mpi_library(line: &str) -> Option<PathBuf> {
-    let (line, _) = line.trim().rsplit_once(" (")?;
-    let (_, file) = line.split_once(" => ").unwrap_or((line, line));
-    let name = file.rsplit('/').next()?;
-    let (base, _) = name.split_once(".so")?;
-    // Those of Cray's have the compiler in their names; the bindings of other languages are not
-    // meant.
-    let is_mpi = ["libmpi", "libmpich", "libmpi_abi"].contains(&base)
-        || [
-            "libmpi_cray",
-            "libmpi_gnu",
-            "libmpi_intel",
-            "libmpi_nvidia",
-            "libmpi_amd",
-        ]
-        .iter()
-        .any(|prefix| base.starts_with(prefix));
-    is_mpi.then(|| file.into())
 }
 
 /// What an MPI library says of itself, or else what its name tells.
@@ -276,29 +237,6 @@ pub fn launcher() -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_mpi_is_found_in_what_the_dynamic_linker_lists() {
-        let found = |line| mpi_library(line).map(|file| file.to_string_lossy().into_owned());
-        let file = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";
-        assert_eq!(
-            found("\tlibmpi.so.40 => /usr/lib/x86_64-linux-gnu/libmpi.so.40 (0x00007f1c2a000000)"),
-            Some(file.to_owned())
-        );
-        assert_eq!(
-            found("\t/opt/lib/libmpich.so.12 (0x1)"),
-            Some("/opt/lib/libmpich.so.12".to_owned())
-        );
-        assert_eq!(
-            found("\tlibmpi_mpifh.so.40 => /usr/lib/libmpi_mpifh.so.40 (0x1)"),
-            None
-        );
-        assert_eq!(found("\tlinux-vdso.so.1 (0x00007ffe)"), None);
-        assert_eq!(found("\tlibmpich.so.12 => not found"), None);
-        let missing = missing_library("\tlibmpich.so.12 => not found");
-        assert_eq!(missing.as_deref(), Some("libmpich.so.12"));
-        assert_eq!(missing_library("\tlibhwloc.so.15 => not found"), None);
-    }
 
     #[test]
     fn a_program_without_mpi_needs_none() {

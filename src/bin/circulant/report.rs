@@ -35,28 +35,37 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let report = read(&arguments.report)?;
-    let mut out = io::stdout().lock();
+    print(&mut io::stdout().lock(), &report)?;
+    if let Some(file) = arguments.svg.as_ref().filter(|_| !report.sizes.is_empty()) {
+        draw(&report.sizes, file)?;
+    }
+    if let Some(file) = &arguments.html {
+        fs::write(file, paged(&report)?).map_err(|error| named(file, error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the report as tables.
+pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let Report {
         mpi,
         processes,
         rank,
         ..
-    } = &report;
+    } = report;
     writeln!(out, "Rank {rank} of {processes}, {mpi}\n")?;
-    print_sizes(&mut out, &report)?;
-    print_ranks(&mut out, &report)?;
+    print_sizes(out, report)?;
+    print_ranks(out, report)?;
     if !report.learned.is_empty() {
         writeln!(out, "\nWhat was learned:\n")?;
-        markdown::print(&mut out, &LEARNED, &report.learned)?;
+        markdown::print(out, &LEARNED, &report.learned)?;
     }
-    if let Some(file) = arguments.svg.as_ref().filter(|_| !report.sizes.is_empty()) {
-        draw(&report.sizes, file)?;
-    }
-    if let Some(file) = &arguments.html {
-        let page = page::page(&report, &drawn(&report.sizes)?);
-        fs::write(file, page).map_err(|error| named(file, error))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// The report as a page.
+pub fn paged(report: &Report) -> io::Result<String> {
+    Ok(page::page(report, &drawn(&report.sizes)?))
 }
 
 fn print_sizes(out: &mut impl Write, report: &Report) -> io::Result<()> {

@@ -1,0 +1,81 @@
+//! What an ELF file says of its dynamic linker, and what that says of the libraries it would load.
+//! Both may say anything: the file is a user's, and the dynamic linker is that which the file names.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::{ELFMAG, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// Whether a file that begins so is meant to be one.
+pub fn is_elf(data: &[u8]) -> bool {
+    data.starts_with(&ELFMAG)
+}
+
+/// The dynamic linker that the file names whose beginning `data` is.
+pub fn interpreter(data: &[u8]) -> Option<PathBuf> {
+    let header = FileHeader64::<Endianness>::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let headers = header.program_headers(endian, data).ok()?;
+    let named = |header: &_| ProgramHeader::interpreter(header, endian, data).ok()?;
+    let name = headers.iter().find_map(named)?;
+    Some(Path::new(OsStr::from_bytes(name)).to_owned())
+}
+
+/// The file in a line such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f...)`, or without the
+/// name where a program names the file itself.
+pub fn mpi_library(line: &str) -> Option<PathBuf> {
+    let (line, _) = line.trim().rsplit_once(" (")?;
+    let (_, file) = line.split_once(" => ").unwrap_or((line, line));
+    let name = file.rsplit('/').next()?;
+    let (base, _) = name.split_once(".so")?;
+    // Those of Cray's have the compiler in their names; the bindings of other languages are not
+    // meant.
+    let is_mpi = ["libmpi", "libmpich", "libmpi_abi"].contains(&base)
+        || [
+            "libmpi_cray",
+            "libmpi_gnu",
+            "libmpi_intel",
+            "libmpi_nvidia",
+            "libmpi_amd",
+        ]
+        .iter()
+        .any(|prefix| base.starts_with(prefix));
+    is_mpi.then(|| file.into())
+}
+
+/// The name in a line such as `libmpi.so.40 => not found`.
+pub fn missing_library(line: &str) -> Option<String> {
+    let name = line.trim().strip_suffix(" => not found")?;
+    name.starts_with("libmpi").then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mpi_is_found_in_what_the_dynamic_linker_lists() {
+        let found = |line| mpi_library(line).map(|file| file.to_string_lossy().into_owned());
+        let file = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";
+        assert_eq!(
+            found("\tlibmpi.so.40 => /usr/lib/x86_64-linux-gnu/libmpi.so.40 (0x00007f1c2a000000)"),
+            Some(file.to_owned())
+        );
+        assert_eq!(
+            found("\t/opt/lib/libmpich.so.12 (0x1)"),
+            Some("/opt/lib/libmpich.so.12".to_owned())
+        );
+        assert_eq!(
+            found("\tlibmpi_mpifh.so.40 => /usr/lib/libmpi_mpifh.so.40 (0x1)"),
+            None
+        );
+        assert_eq!(found("\tlinux-vdso.so.1 (0x00007ffe)"), None);
+        assert_eq!(found("\tlibmpich.so.12 => not found"), None);
+        let missing = missing_library("\tlibmpich.so.12 => not found");
+        assert_eq!(missing.as_deref(), Some("libmpich.so.12"));
+        assert_eq!(missing_library("\tlibhwloc.so.15 => not found"), None);
+    }
+}
