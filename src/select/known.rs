@@ -236,8 +236,9 @@ pub fn store_profile(file: &Path, all: &[Known], mpi: &str) -> io::Result<()> {
 
 impl OfNetwork {
     fn known(self) -> Result<Known, String> {
-        let is_valid = |micros: f64| (1e-9..1e9).contains(&micros);
-        if self.processes < 2 || self.nodes < 1 || !is_valid(self.alpha) || !is_valid(self.beta) {
+        // From the least on that a network keeps: picoseconds, and femtoseconds a byte.
+        let is_valid = (1e-6..1e9).contains(&self.alpha) && (1e-9..1e9).contains(&self.beta);
+        if self.processes < 2 || self.nodes < 1 || !is_valid {
             return Err(format!(
                 "a network of {} processes on {} nodes, alpha {} and beta {}, is none",
                 self.processes, self.nodes, self.alpha, self.beta
@@ -303,7 +304,8 @@ pub fn write_profile(all: &[Known], mpi: &str) -> String {
     let mut text = format!(
         "# What circulant measured: CIRCULANT_PROFILE says where this file is. A table of calls\n\
          # says who runs those of so many bytes, and less than twice as many.\n\
-         version = {VERSION}\nmpi = {mpi:?}\n"
+         version = {VERSION}\nmpi = {}\n",
+        quoted(mpi)
     );
     for known in all {
         let [alpha, beta] = known.network.encode();
@@ -325,6 +327,16 @@ pub fn write_profile(all: &[Known], mpi: &str) -> String {
         }
     }
     text
+}
+
+/// A text as TOML has it, whose escapes are not those of Rust.
+fn quoted(text: &str) -> String {
+    let character = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(character).collect::<String>())
 }
 
 fn table(lesson: &Lesson) -> String {
