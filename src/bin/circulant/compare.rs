@@ -105,7 +105,7 @@ impl Side {
 
     fn and(&self, other: &Side) -> Side {
         Side {
-            calls: self.calls + other.calls,
+            calls: self.calls.saturating_add(other.calls),
             seconds: self.seconds + other.seconds,
             waiting: self.waiting + other.waiting,
             ..Side::default()
@@ -228,7 +228,7 @@ fn rows(reports: &[Report; 2]) -> Vec<Row> {
             let row = rows.entry((&size.operation, size.bytes)).or_default();
             row.operation.clone_from(&size.operation);
             row.bytes = Some(size.bytes);
-            row.calls[run] = size.native_calls + size.circulant_calls;
+            row.calls[run] = size.calls();
             row.seconds[run] = size.native_seconds + size.circulant_seconds;
         }
     }
@@ -239,7 +239,10 @@ fn total(rows: &[Row]) -> Row {
     Row {
         operation: "total".to_owned(),
         bytes: None,
-        calls: [0, 1].map(|run| rows.iter().map(|row| row.calls[run]).sum()),
+        calls: [0, 1].map(|run| {
+            let calls = rows.iter().map(|row| row.calls[run]);
+            calls.fold(0, u64::saturating_add)
+        }),
         seconds: [0, 1].map(|run| rows.iter().map(|row| row.seconds[run]).sum()),
     }
 }

@@ -114,6 +114,13 @@ pub struct Size {
     pub could_save_seconds: Option<f64>,
 }
 
+impl Size {
+    /// Whoever ran them.
+    pub fn calls(&self) -> u64 {
+        self.native_calls.saturating_add(self.circulant_calls)
+    }
+}
+
 /// A kind of calls, and who runs them.
 #[derive(Deserialize)]
 pub struct Learned {

@@ -53,9 +53,15 @@ const STYLE: &str = "\
 
 /// Text as XML has it.
 fn escaped(text: impl Display) -> String {
-    let text = text.to_string();
+    // XML has no control characters, not even as entities.
+    let text = text.to_string().replace(is_foreign, "\u{fffd}");
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn is_foreign(c: char) -> bool {
+    let is_foreign_control = c < ' ' && !matches!(c, '\t' | '\n' | '\r');
+    is_foreign_control || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 fn section(title: &str, words: &str, content: &str) -> String {
@@ -166,7 +172,7 @@ fn of_one(row: &Size) -> Bar {
         bytes: Some(row.bytes),
         processes: String::new(),
         nodes: None,
-        calls: row.native_calls + row.circulant_calls,
+        calls: row.calls(),
         seconds: Spread {
             least: seconds,
             mean: seconds,

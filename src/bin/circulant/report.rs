@@ -256,10 +256,9 @@ fn candidates(rows: &[&Learned]) -> Vec<Line> {
         RGBColor(0, 128, 128),
     ];
     let line = |label: &str, style, name: &dyn Fn(&Learned) -> String| {
-        let points = rows.iter().filter_map(|row| {
-            let seconds = row.tried.get(&name(row))?;
-            Some((row.bytes as f64, seconds * 1e3))
-        });
+        let points = rows
+            .iter()
+            .filter_map(|row| point(row.bytes, *row.tried.get(&name(row))?));
         let (label, points) = (label.to_owned(), points.collect());
         Line {
             label,
@@ -335,11 +334,18 @@ fn picture(
 }
 
 fn points(sizes: &[&Size], seconds: fn(&Size) -> Option<f64>) -> Vec<(f64, f64)> {
-    let points = sizes.iter().filter_map(|size| {
-        let time = seconds(size).filter(|&time| time > 0.0)?;
-        Some((size.bytes as f64, time * 1e3))
-    });
+    let points = sizes
+        .iter()
+        .filter_map(|size| point(size.bytes, seconds(size)?));
     points.collect()
+}
+
+/// Where a time of a call is drawn. One that no call takes is not: an axis to infinity never ends.
+fn point(bytes: u64, seconds: f64) -> Option<(f64, f64)> {
+    const DRAWN: Range<f64> = 1e-12..1e12;
+    DRAWN
+        .contains(&seconds)
+        .then_some((bytes as f64, seconds * 1e3))
 }
 
 /// The range of an axis, a little wider than what is on it.
