@@ -14,6 +14,7 @@ def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every number of processes, and every variant")
     parser.addoption("--beside", action="store_true", help="another MPI is tested: what depends on the MPI")
     parser.addoption("--setting", action="append", default=[], help="NAME=VALUE: CIRCULANT_NAME where a test sets none")
+    parser.addoption("--instrumented", help="a build of the library with AddressSanitizer")
     parser.addoption("--whole", action="store_true", help="the whole of mpi4py's suite and MPICH's as well")
 
 

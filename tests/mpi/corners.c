@@ -5,6 +5,7 @@
  *     empty      MPI_Reduce_scatter with one buffer for both, where nothing is received
  *     duplicate  collectives while MPI_Comm_idup of the communicator is under way
  *     large      datatypes made with large counts, where the MPI has them
+ *     short      what the standard forbids: input that is shorter than its count says
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -145,6 +146,15 @@ static void large(void) {
 #endif
 }
 
+/* A tool that finds errors in memory has to find this one. */
+static void too_short(void) {
+    const size_t bytes = ITEMS * sizeof(int), missing = world_rank == 1 ? 64 : 0;
+    int *input = calloc(1, bytes - missing), *result = allocate(bytes * (size_t)world_size);
+    MPI_Allgather(input, ITEMS, MPI_INT, result, ITEMS, MPI_INT, MPI_COMM_WORLD);
+    free(input);
+    free(result);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "corners", MPI_THREAD_SINGLE);
     for (int i = 1; i < argc; i++) {
@@ -157,6 +167,8 @@ int main(int argc, char **argv) {
             empty();
         } else if (strcmp(argv[i], "duplicate") == 0) {
             duplicate();
+        } else if (strcmp(argv[i], "short") == 0) {
+            too_short();
         } else {
             large();
         }

@@ -1,5 +1,5 @@
-"""A small run under valgrind: nothing that the library allocated is lost, and it does not touch
-memory that is not its own.
+"""Runs under valgrind: nothing that the library allocated is lost, and it does not touch memory that is
+not its own. And what it does where there is no memory.
 
 The MPI libraries lose memory themselves. A loss counts when the library is anywhere on the stack of
 the allocation: then also what the MPI allocated on its behalf, such as a private communicator.
@@ -7,11 +7,13 @@ the allocation: then also what the MPI allocated on its behalf, such as a privat
 
 import re
 import shutil
+import subprocess
 from xml.etree import ElementTree
 
 import pytest
 
-from test_programs import LANES, SHARED, counted
+from launch import OPERATIONS
+from test_programs import ARGUMENTS, LANES, OTHERS, SHARED, TRAPPED, counted
 
 CALLS = [
     "bcast:10000x3",
@@ -75,14 +77,140 @@ def test_valgrind(mpi, report, tmp_path, program):
     run = mpi.preloaded(2, command, report, settings, timeout=300).expect_success()
     assert "failures=0" in run.stdout
     assert run.outcomes("bcast")["circulant"] > 0
-    files = list(tmp_path.glob("*.xml"))
-    assert len(files) == 2
+    expect_no_errors(tmp_path, 2)
+
+
+def errors(directory, processes):
+    """Those of ours that valgrind has written there, of so many processes that came to their end."""
+    files = list(directory.glob("*.xml"))
+    assert len(files) == processes
     for file in files:
         root = ElementTree.parse(file).getroot()
         assert root.findtext("status[last()]/state") == "FINISHED"
-        ours = [error for error in root.iter("error") if is_ours(error)]
-        shown = [ElementTree.tostring(error, encoding="unicode") for error in ours[:3]]
-        assert not ours, "\n".join(shown)
+        yield from (error for error in root.iter("error") if is_ours(error))
+
+
+def expect_no_errors(directory, processes):
+    shown = [ElementTree.tostring(error, encoding="unicode") for error in errors(directory, processes)]
+    assert not shown, "\n".join(shown[:3])
+
+
+# Every self-checking program that test_programs.py runs natively and under the library, and those of what
+# MPI does not have. `allocation` is left out: it has a malloc of its own.
+PROGRAMS = {
+    **{program: ARGUMENTS.get(program, []) for program in OPERATIONS},
+    **{f"{program}_c": ARGUMENTS.get(f"{program}_c", []) for program in OPERATIONS},
+    **{program: ARGUMENTS.get(program, []) for program in OTHERS if program != "allocation"},
+    "corners": ["elements", "empty", "duplicate"],
+    "disagreements": ["sizes"],
+    "errors": [],
+    "exhaustion": [],
+    "finalize": [],
+    "handles": [],
+    "intergroup": [],
+    "large_c": [],
+    "merge": [],
+    "pcontrol": [],
+    "sequence": [f"{operation}:400000x4" for operation in OPERATIONS],
+    "sessions": ["initialized"],
+    "successive": [],
+}
+WAYS = {
+    "forced": (3, {"FORCE": 1, "BLOCKS": 3}),
+    "default": (2, {}),
+    "shared": (3, {"FORCE": 1, **SHARED}),
+    "leaders": (3, {"FORCE": 1, "NODE_SIZE": 2}),
+    "lanes": (4, {"FORCE": 1, "NODE_SIZE": 2, **LANES}),
+}
+# What MPIs do not survive, or get wrong, where calls go to them.
+NOT_NATIVE = {"corners", "disagreements"}
+ALL_WAYS = [(program, way) for program in PROGRAMS for way in WAYS if way != "default" or program not in NOT_NATIVE]
+
+
+def case_of(mpi, program, way):
+    """Processes, settings, command."""
+    if program == "sessions" and mpi.build.name.startswith("openmpi-4."):
+        pytest.skip("Open MPI 4.1 has no sessions")
+    processes, settings = WAYS[way]
+    arguments = PROGRAMS[program]
+    if way == "default" and program in ARGUMENTS:
+        # What is demanded of the library, but not of the MPI.
+        arguments = []
+    if program == "disagreements":
+        # Of several blocks, or by leaders, processes that disagree on the size may wait for ever.
+        settings = {**settings, "BLOCKS": 1}
+        arguments = [] if "NODE_SIZE" in settings else arguments
+    return processes, settings, [mpi.program(program), *arguments]
+
+
+def expect_ours(run, settings):
+    run.expect_success()
+    assert "failures=0" in run.stdout, run.describe()
+    if "FORCE" in settings:
+        assert any("circulant" in of for of in run.all_outcomes().values()), run.describe()
+
+
+def is_long(program, way):
+    """By default, functions for large counts send calls on as the others do; and the ways that depend on nodes
+    are there for all calls in one program."""
+    return program.endswith("_c") if way == "default" else way != "forced" and program != "sequence"
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("program, way", [case for case in ALL_WAYS if not is_long(*case)])
+def test_programs_under_valgrind(mpi, report, tmp_path, program, way):
+    """All of them, on Debian's MPIs: of those, valgrind knows what it has to know."""
+    if not mpi.build.name.startswith(("openmpi-4.", "mpich-4.")):
+        pytest.skip("another MPI than Debian's")
+    processes, settings, command = case_of(mpi, program, way)
+    command = valgrind(tmp_path, *command)
+    run = mpi.preloaded(processes, command, report, settings, trapped=program in TRAPPED, timeout=1200)
+    expect_ours(run, settings)
+    expect_no_errors(tmp_path, processes)
+
+
+@pytest.mark.repeats
+def test_valgrind_finds_errors(mpi, report, tmp_path):
+    command = valgrind(tmp_path, mpi.program("corners"), "short")
+    mpi.preloaded(2, command, report, {"FORCE": 1}, timeout=300).expect_success()
+    assert "InvalidRead" in {error.findtext("kind") for error in errors(tmp_path, 2)}
+
+
+@pytest.fixture(scope="session")
+def instrumented(pytestconfig):
+    """The compiler's runtime library of AddressSanitizer, and a build of the library that needs it: Rust links
+    none with a shared library."""
+    library = pytestconfig.getoption("--instrumented")
+    if not library:
+        pytest.skip("no instrumented build; scripts/undefined makes one")
+    runtime = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True).strip()
+    return [runtime, library]
+
+
+# Leaks are valgrind's to find: here the MPI's own would count. Of what is preloaded, the runtime is not the first.
+ADDRESS = "detect_leaks=0:verify_asan_link_order=0"
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("program, way", ALL_WAYS)
+def test_programs_under_address_sanitizer(mpi, report, instrumented, monkeypatch, program, way):
+    """Which sees what valgrind cannot: accesses beside what is static or on the stack. It ends a process at its
+    first error."""
+    processes, settings, command = case_of(mpi, program, way)
+    monkeypatch.setenv("ASAN_OPTIONS", ADDRESS)
+    options = {"trapped": program in TRAPPED, "library": instrumented, "timeout": 600}
+    run = mpi.preloaded(processes, command, report, settings, **options)
+    expect_ours(run, settings)
+    assert "AddressSanitizer" not in run.stderr, run.describe()
+
+
+@pytest.mark.repeats
+def test_address_sanitizer_finds_errors(mpi, report, instrumented, monkeypatch):
+    monkeypatch.setenv("ASAN_OPTIONS", ADDRESS)
+    command = [mpi.program("corners"), "short"]
+    run = mpi.preloaded(2, command, report, {"FORCE": 1}, library=instrumented)
+    assert run.status != 0 and "heap-buffer-overflow" in run.stderr, run.describe()
+    assert "src/mpi/memory.rs" in run.stderr, run.describe()
 
 
 SHORTAGES = {
