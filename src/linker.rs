@@ -21,8 +21,8 @@ pub(crate) use name;
 /// Whether the process has more rights than who started it, as from a set-user-ID file: the dynamic
 /// linker then does not trust the environment either.
 pub fn is_secure() -> bool {
-    // SAFETY: only reads what the kernel told the process.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+    // Miri has no such function. SAFETY: only reads what the kernel told the process.
+    !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// An object of the process: an executable or a shared library, by the address where it begins.

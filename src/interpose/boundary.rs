@@ -83,6 +83,9 @@ pub type DatatypeWord = Word;
 /// The caller of the exported function passed a `T` in this place.
 pub unsafe fn typed<T: Copy>(word: Word) -> T {
     const { assert!(size_of::<T>() <= size_of::<Word>() && cfg!(target_endian = "little")) };
+    // A pointer may be used only for memory that somebody has let out of Rust's sight: the program
+    // has, by passing it.
+    let word: *const c_void = std::ptr::with_exposed_provenance(word);
     // SAFETY: `T` is no larger than the word, in whose lower bytes it is.
     unsafe { std::mem::transmute_copy(&word) }
 }

@@ -21,6 +21,8 @@
 //! | `alias` | input that aliases its result |
 //! | `clock` | the program's clock |
 //! | `device` | which buffers are in the memory of a device |
+//!
+//! Under Miri, `stub` is the MPI library that `library` finds.
 
 mod agreement;
 mod alias;
@@ -39,6 +41,8 @@ mod packed;
 mod plain;
 mod private;
 mod probe;
+#[cfg(miri)]
+pub mod stub;
 mod sys;
 
 use std::ffi::c_int;
