@@ -174,15 +174,8 @@ pub(super) struct Row {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::CALL;
     use super::*;
-
-    const CALL: Work = Work {
-        bytes: 4_000_000,
-        nanoseconds: 101_234_567,
-        rounds: 128,
-        blocks: 125,
-        algorithm: Some(Algorithm::Circulant { blocks: 125 }),
-    };
 
     #[test]
     fn every_outcome_has_its_own_counter() {

@@ -66,3 +66,13 @@ impl Work {
         self.nanoseconds as f64 / 1e9
     }
 }
+
+/// A call, for tests.
+#[cfg(test)]
+pub(super) const CALL: Work = Work {
+    bytes: 4_000_000,
+    nanoseconds: 101_234_567,
+    rounds: 128,
+    blocks: 125,
+    algorithm: Some(Algorithm::Circulant { blocks: 125 }),
+};

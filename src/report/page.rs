@@ -232,17 +232,11 @@ impl Row {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::counters::{Counters, calls, count};
+    use super::super::outcome::CALL;
     use super::super::outcome::Work;
     use super::*;
     use crate::select::{Algorithm, Operation, Reason};
 
-    const CALL: Work = Work {
-        bytes: 4_000_000,
-        nanoseconds: 101_234_567,
-        rounds: 128,
-        blocks: 125,
-        algorithm: Some(Algorithm::Circulant { blocks: 125 }),
-    };
     const SMALL: Work = Work {
         bytes: 8,
         nanoseconds: 1_000,

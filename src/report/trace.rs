@@ -58,16 +58,9 @@ fn duration(nanoseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::CALL;
     use super::*;
     use crate::select::Reason;
-
-    const CALL: Work = Work {
-        bytes: 4_000_000,
-        nanoseconds: 101_234_567,
-        rounds: 128,
-        blocks: 125,
-        algorithm: Some(Algorithm::Circulant { blocks: 125 }),
-    };
 
     #[test]
     fn a_trace_line_says_what_was_called_and_who_ran_it() {
