@@ -41,11 +41,11 @@ pub fn problem(text: &str) -> Option<String> {
 }
 
 fn problem_of_words(words: &str) -> Option<String> {
-    let entities = words.split('&').skip(1);
+    let mut entities = words.split('&').skip(1);
     let is_known = |text: &&str| {
         let known = ["amp;", "lt;", "gt;", "quot;", "apos;"];
         known.iter().any(|entity| text.starts_with(entity))
     };
-    let unknown = entities.filter(|text| !is_known(text)).next();
+    let unknown = entities.find(|text| !is_known(text));
     unknown.map(|text| format!("no entity: &{text:.20}"))
 }

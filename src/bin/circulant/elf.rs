@@ -1,5 +1,5 @@
 //! What an ELF file says of its dynamic linker, and what that says of the libraries it would load.
-//! Both may say anything: the file is a user's, and the dynamic linker is that which the file names.
+//! Both may say anything: the file is a user's, and so is the dynamic linker that it names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
