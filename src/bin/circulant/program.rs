@@ -157,8 +157,9 @@ fn listing(program: &Path, preloaded: Option<&Path>) -> Option<Output> {
 }
 
 /// The dynamic linker that an ELF file names; none in files of other kinds, or linked statically.
+/// It is run, so a name that would be looked up somewhere is none.
 fn dynamic_linker(program: &Path) -> Option<PathBuf> {
-    interpreter(&beginning(program).ok()?)
+    interpreter(&beginning(program).ok()?).filter(|linker| linker.is_absolute())
 }
 
 /// The beginning of a file, where the headers of an ELF file stand, and the name of its linker.
@@ -237,6 +238,21 @@ pub fn launcher() -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dynamic_linker_is_not_looked_up() {
+        let shell = fs::read("/bin/sh").unwrap();
+        let named = interpreter(&shell).unwrap();
+        let name = named.as_os_str().as_encoded_bytes();
+        let at = shell.windows(name.len()).position(|part| part == name);
+        let mut changed = shell.clone();
+        changed[at.unwrap()] = b'l';
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (data, expected) in [(shell, Some(named)), (changed, None)] {
+            fs::write(file.path(), data).unwrap();
+            assert_eq!(dynamic_linker(file.path()), expected);
+        }
+    }
 
     #[test]
     fn a_program_without_mpi_needs_none() {
