@@ -91,6 +91,11 @@ SPAWNING = {
 }
 
 
+# Emulated hosts; and its status where the machine lets us make none.
+CLUSTER = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "cluster"
+IMPOSSIBLE = 77
+
+
 @dataclasses.dataclass
 class Run:
     """A finished run."""
@@ -176,6 +181,22 @@ class Mpi:
             environment[f"CIRCULANT_{name}"] = str(value)
         run = self.run(processes, command, library or self.library, environment, **options)
         return run.with_report(report)
+
+    def on_hosts(self, hosts, options, command, settings=None, report=None, fault=None, timeout=120):
+        """One process on each of some emulated hosts, by scripts/cluster mpirun with these options; under the
+        library if there are settings; with the variables of a fault."""
+        variables = {}
+        if settings is not None:
+            libraries = [self.library, *((self.build / "tests").glob("lib*fault.so") if fault else [])]
+            variables = {"LD_PRELOAD": ":".join(map(str, libraries)), "CIRCULANT_REPORT": report, **(fault or {})}
+            variables |= {f"CIRCULANT_{name}": value for name, value in {**self.settings, **settings}.items()}
+        words = [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
+        mpirun = pathlib.Path(self.mpirun)
+        mpicc = mpirun.with_name(mpirun.name.replace("mpirun", "mpicc"))
+        cluster = [CLUSTER, "mpirun", "--mpi", mpicc, "--hosts", hosts, *options, *words, "--", *command]
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
+        run = finish(list(map(str, cluster)), inherited, timeout)
+        return run.with_report(report) if report else run
 
     def run(
         self,

@@ -1,6 +1,8 @@
 """Processes that fail. On MPIs that can, others go on without them, as ULFM asks (revoked.c). On all, a job
-of which a process is killed ends as soon as natively, and one of which a process is stopped goes on."""
+of which a process is killed ends as soon as natively, and one of which a process is stopped, or whose network
+loses packets or a host for some time, goes on."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -9,6 +11,7 @@ import time
 
 import pytest
 
+from launch import IMPOSSIBLE
 from test_programs import SHARED
 
 CALLS = [0, 3, 9, 20]
@@ -133,3 +136,45 @@ def test_a_job_with_a_stopped_process_goes_on(mpi, report, settings):
         assert run.outcomes("bcast") == {"circulant": 40}
     else:
         assert run.tried()
+
+
+HOSTS = 4
+MODES = {"native": None, "default": {}, "forced": {"FORCE": 1}, "learning": {"SELECT": "tune"}}
+
+
+def runs_on_hosts(mpi, folder, *options, calls, bytes):
+    """A run of each mode, side by side: natively, and under the library. All results have to be right. Those under
+    the library may not take much longer than the native one: no time is measured, but nobody may wait for ever."""
+    operations = ("bcast", "reduce", "allgather", "allreduce")
+    command = [mpi.program("sequence"), *(f"{operation}:{bytes}x{calls}" for operation in operations)]
+
+    def run(mode):
+        report = None if mode == "native" else folder / f"{mode}.json"
+        return mpi.on_hosts(HOSTS, ["--rate", "100mbit", *options], command, MODES[mode], report, timeout=300)
+
+    with concurrent.futures.ThreadPoolExecutor() as beside:
+        runs = dict(zip(MODES, beside.map(run, MODES)))
+    if runs["native"].status == IMPOSSIBLE:
+        pytest.skip(runs["native"].stderr)
+    for run in runs.values():
+        run.expect_success()
+        assert "failures=0" in run.stdout, run.describe()
+        assert run.seconds < 3 * runs["native"].seconds + 30, run.describe()
+    assert runs["forced"].outcomes("allreduce") == {"circulant": calls}
+    assert runs["learning"].tried()
+    return runs
+
+
+@pytest.mark.parametrize("calls", [4, pytest.param(40, marks=pytest.mark.repeats)])
+def test_lost_packets_are_no_harm(mpi, tmp_path, calls):
+    runs_on_hosts(mpi, tmp_path, "--loss", "5%", calls=calls, bytes=100_000)
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.repeats)])
+def test_a_job_with_a_host_cut_off_goes_on(mpi, tmp_path, seconds):
+    """Cut off in broadcasts, after some of them: circulant's, and a trial's."""
+    if seconds > 3 and mpi.family != "openmpi":
+        pytest.skip("natively, over UCX, MPICH gives up the host, or waits for ever")
+    runs = runs_on_hosts(mpi, tmp_path, "--cut", f"node1:{seconds}:3000000", calls=16, bytes=300_000)
+    for run in runs.values():
+        assert f"node1 was cut off for {seconds} s" in run.stderr, run.describe()
