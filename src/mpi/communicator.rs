@@ -2,9 +2,10 @@
 
 use std::ffi::c_int;
 
-use super::library::{UNSET, native};
+use super::library::{UNSET, native, speaks_pmi};
 use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
 use super::{Error, check};
+use crate::message::say;
 
 /// A communicator of the program, or a private one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +91,20 @@ impl Communicator {
 
     /// Raises `error` on this communicator, as MPI would: returns the code if the program's error
     /// handler does.
+    ///
+    /// Where errors are fatal, MPICH's function for that ends only this process, and on several
+    /// hosts its launcher lets the others wait for ever. Errors in MPICH's own calls end the job. A
+    /// communicator may have no error handler in MPICH, which looks the same as that errors are
+    /// fatal: then MPI_COMM_WORLD's is asked, and this says so only where that is fatal, too.
     pub fn raise(self, error: Error) -> c_int {
+        if speaks_pmi() && self.has_fatal_errors() && Communicator::world().has_fatal_errors() {
+            say(&format!(
+                "circulant: an error ends the job: {}",
+                error.text()
+            ));
+            // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
+            unsafe { (native().functions.PMPI_Abort)(self.0, error.0) };
+        }
         // SAFETY: a valid communicator; a code is only a number to MPI.
         unsafe { (native().functions.PMPI_Comm_call_errhandler)(self.0, error.0) };
         error.0
@@ -109,6 +123,12 @@ impl Communicator {
         let errors_return = native().constants.errors_return;
         self.error_handler()
             .is_ok_and(|handler| handler.0 == errors_return)
+    }
+
+    fn has_fatal_errors(self) -> bool {
+        let errors_are_fatal = native().constants.errors_are_fatal;
+        self.error_handler()
+            .is_ok_and(|handler| handler.0 == errors_are_fatal)
     }
 
     /// Ends the job.

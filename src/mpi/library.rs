@@ -165,6 +165,7 @@ natives! {
         PMPI_Comm_test_inter(MPI_Comm, *mut c_int);
         PMPI_Errhandler_free(*mut MPI_Errhandler);
         PMPI_Error_class(c_int, *mut c_int);
+        PMPI_Error_string(c_int, *mut c_char, *mut c_int);
         PMPI_Finalized(*mut c_int);
         PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
         PMPI_Get_processor_name(*mut c_char, *mut c_int);

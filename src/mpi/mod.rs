@@ -68,6 +68,9 @@ pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };
 
+/// More than any MPI's MPI_MAX_ERROR_STRING.
+const MAX_TEXT: usize = 4096;
+
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub c_int);
@@ -79,6 +82,17 @@ impl Error {
         // SAFETY: a code that MPI gave; writes one integer.
         unsafe { (native().functions.PMPI_Error_class)(self.0, &mut class) };
         Error(class)
+    }
+
+    /// What MPI says of it.
+    fn text(self) -> String {
+        let (mut text, mut length) = ([0u8; MAX_TEXT], 0);
+        // SAFETY: a code that MPI gave; writes a string, shorter than this one, and its length.
+        unsafe {
+            (native().functions.PMPI_Error_string)(self.0, text.as_mut_ptr().cast(), &mut length);
+        }
+        let bytes: Vec<u8> = text.into_iter().take_while(|&byte| byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Whether it is one of wrong arguments, which are found before anything is sent.

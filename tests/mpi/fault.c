@@ -5,6 +5,7 @@
  *
  * On rank FAULT_RANK,
  *   FAULT_BYTES=n   the first message of n bytes or more that circulant sends has a wrong byte;
+ *   FAULT_SEND=n    messages of n bytes or more cannot be sent;
  *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes.
  */
 #include <dlfcn.h>
@@ -36,6 +37,14 @@ int PMPI_Get_library_version(char *version, int *length) {
     return real(version, length);
 }
 
+/* Whether a message cannot be sent, as where the network is gone. */
+static bool is_unsendable(int count, MPI_Datatype type) {
+    int size;
+    MPI_Type_size(type, &size);
+    long long least = variable("FAULT_SEND");
+    return least >= 0 && (long long)count * size >= least && is_here();
+}
+
 /* What is sent in place of a message: the same, or once a copy with a wrong byte. The copy is not freed. */
 static const void *sent(const void *buffer, int count, MPI_Datatype type) {
     static bool is_over;
@@ -56,6 +65,9 @@ static const void *sent(const void *buffer, int count, MPI_Datatype type) {
 
 int PMPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = next("PMPI_Send");
+    if (is_unsendable(count, type)) {
+        return MPI_ERR_OTHER;
+    }
     return real(sent(buffer, count, type), count, type, to, tag, comm);
 }
 
@@ -63,6 +75,9 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
                MPI_Request *request) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
         next("PMPI_Isend");
+    if (is_unsendable(count, type)) {
+        return MPI_ERR_OTHER;
+    }
     return real(sent(buffer, count, type), count, type, to, tag, comm, request);
 }
 
@@ -70,6 +85,9 @@ int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int ta
                 MPI_Request *request) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
         next("PMPI_Issend");
+    if (is_unsendable(count, type)) {
+        return MPI_ERR_OTHER;
+    }
     return real(sent(buffer, count, type), count, type, to, tag, comm, request);
 }
 

@@ -178,3 +178,15 @@ def test_a_job_with_a_host_cut_off_goes_on(mpi, tmp_path, seconds):
     runs = runs_on_hosts(mpi, tmp_path, "--cut", f"node1:{seconds}:3000000", calls=16, bytes=300_000)
     for run in runs.values():
         assert f"node1 was cut off for {seconds} s" in run.stderr, run.describe()
+
+
+def test_a_job_in_which_mpi_fails_ends(mpi, report):
+    """On several hosts: there MPICH's launcher does not hear of a process that ends alone. One line says where."""
+    command = [mpi.program("sequence"), "bcast:100000x4"]
+    fault = {"FAULT_RANK": 1, "FAULT_SEND": 1000}
+    run = mpi.on_hosts(3, [], command, {"FORCE": 1}, report, fault, timeout=40)
+    if run.status == IMPOSSIBLE:
+        pytest.skip(run.stderr)
+    assert run.status not in (0, None), run.describe()
+    assert "MPI failed in the middle of bcast on rank 1" in run.stderr, run.describe()
+    assert run.seconds < 30
