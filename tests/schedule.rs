@@ -13,7 +13,8 @@ use circulant::schedule::{MAX_Q, Skips, Table};
 use library::{of_process, within_bounds};
 use oracle::{Paper, Whole};
 
-const EXHAUSTIVE: usize = 5000;
+/// Miri is some thousand times slower.
+const EXHAUSTIVE: usize = if cfg!(miri) { 20 } else { 5000 };
 
 fn of_all(p: usize) -> (Whole, Whole) {
     let skips = Skips::new(p);

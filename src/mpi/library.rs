@@ -463,6 +463,7 @@ const MARK: &CStr = c"PMPI_Get_library_version";
 
 /// Where the symbols of the MPI library are looked up.
 struct Scope {
+    #[cfg_attr(miri, allow(dead_code))]
     symbols: Symbols,
     object: Option<Object>,
     /// The file's name, without folders.
