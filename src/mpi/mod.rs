@@ -84,7 +84,7 @@ impl Error {
         Error(class)
     }
 
-    /// What MPI says of it.
+    /// What MPI says of it: the first line.
     fn text(self) -> String {
         let (mut text, mut length) = ([0u8; MAX_TEXT], 0);
         // SAFETY: a code that MPI gave; writes a string, shorter than this one, and its length.
@@ -92,7 +92,10 @@ impl Error {
             (native().functions.PMPI_Error_string)(self.0, text.as_mut_ptr().cast(), &mut length);
         }
         let bytes: Vec<u8> = text.into_iter().take_while(|&byte| byte != 0).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let text = String::from_utf8_lossy(&bytes);
+        let first = text.lines().next().unwrap_or_default();
+        // MPICH's other lines say which of its functions were called.
+        first.trim_end_matches(", error stack:").to_owned()
     }
 
     /// Whether it is one of wrong arguments, which are found before anything is sent.
