@@ -275,7 +275,7 @@ pub fn program(data: &[u8]) {
 pub fn schedule(data: &[u8]) {
     let mut choices = Choices(data);
     // Beyond, schedules of some p are wrong: docs/research/schedules.md.
-    let p = 1 + (choices.number() as usize).min((1 << MAX_Q.min(50)) - 1);
+    let p = 1 + (choices.number() as usize).min((1 << MAX_Q.min(37)) - 1);
     let r = choices.number() as usize % p;
     let (skips, mut paper) = (Skips::new(p), Paper::new(p));
     assert_eq!(skips.as_slice(), paper.skip, "p = {p}");
