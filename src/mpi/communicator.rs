@@ -102,8 +102,7 @@ impl Communicator {
                 "circulant: an error ends the job: {}",
                 error.text()
             ));
-            // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
-            unsafe { (native().functions.PMPI_Abort)(self.0, error.0) };
+            self.end_job(error.0);
         }
         // SAFETY: a valid communicator; a code is only a number to MPI.
         unsafe { (native().functions.PMPI_Comm_call_errhandler)(self.0, error.0) };
@@ -120,21 +119,27 @@ impl Communicator {
 
     /// Whether the program has errors on it returned, and nothing else done.
     pub fn returns_errors(self) -> bool {
-        let errors_return = native().constants.errors_return;
-        self.error_handler()
-            .is_ok_and(|handler| handler.0 == errors_return)
+        self.has_handler(native().constants.errors_return)
     }
 
+    /// As far as MPI tells: see [`raise`](Self::raise).
     fn has_fatal_errors(self) -> bool {
-        let errors_are_fatal = native().constants.errors_are_fatal;
+        self.has_handler(native().constants.errors_are_fatal)
+    }
+
+    fn has_handler(self, predefined: MPI_Errhandler) -> bool {
         self.error_handler()
-            .is_ok_and(|handler| handler.0 == errors_are_fatal)
+            .is_ok_and(|handler| handler.0 == predefined)
     }
 
     /// Ends the job.
     pub fn abort(self) {
+        self.end_job(1);
+    }
+
+    fn end_job(self, code: c_int) {
         // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
-        unsafe { (native().functions.PMPI_Abort)(self.0, 1) };
+        unsafe { (native().functions.PMPI_Abort)(self.0, code) };
     }
 
     /// A communicator of this process alone. Local.

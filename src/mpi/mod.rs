@@ -45,7 +45,7 @@ mod probe;
 pub mod stub;
 mod sys;
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 pub use alias::Alias;
 pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
@@ -68,9 +68,6 @@ pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };
 
-/// More than any MPI's MPI_MAX_ERROR_STRING.
-const MAX_TEXT: usize = 4096;
-
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub c_int);
@@ -86,13 +83,16 @@ impl Error {
 
     /// What MPI says of it: the first line.
     fn text(self) -> String {
-        let (mut text, mut length) = ([0u8; MAX_TEXT], 0);
-        // SAFETY: a code that MPI gave; writes a string, shorter than this one, and its length.
+        // Of the MPIs that there are, MPICH's MPI_MAX_ERROR_STRING is the largest: 512. Eight times
+        // that, to be sure.
+        let (mut text, mut length) = ([0u8; 4096], 0);
+        // SAFETY: a code that MPI gave; `text` is longer than any MPI's MPI_MAX_ERROR_STRING.
         unsafe {
             (native().functions.PMPI_Error_string)(self.0, text.as_mut_ptr().cast(), &mut length);
         }
-        let bytes: Vec<u8> = text.into_iter().take_while(|&byte| byte != 0).collect();
-        let text = String::from_utf8_lossy(&bytes);
+        let text = CStr::from_bytes_until_nul(&text)
+            .unwrap_or_default()
+            .to_string_lossy();
         let first = text.lines().next().unwrap_or_default();
         // MPICH's other lines say which of its functions were called.
         first.trim_end_matches(", error stack:").to_owned()

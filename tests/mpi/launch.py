@@ -176,11 +176,14 @@ class Mpi:
     ):
         """Under the library; the report is written to the file `report` and read from it."""
         environment = dict(NATIVE_ENVIRONMENT[self.family] if trapped else {})
-        environment["CIRCULANT_REPORT"] = str(report)
-        for name, value in {**self.settings, **(settings or {})}.items():
-            environment[f"CIRCULANT_{name}"] = str(value)
+        environment |= self.variables(report, settings or {})
         run = self.run(processes, command, library or self.library, environment, **options)
         return run.with_report(report)
+
+    def variables(self, report, settings):
+        """Those of the library, for a run with these settings and a report."""
+        variables = {"REPORT": report, **self.settings, **settings}
+        return {f"CIRCULANT_{name}": str(value) for name, value in variables.items()}
 
     def on_hosts(self, hosts, options, command, settings=None, report=None, fault=None, timeout=120):
         """One process on each of some emulated hosts, by scripts/cluster mpirun with these options; under the
@@ -188,14 +191,12 @@ class Mpi:
         variables = {}
         if settings is not None:
             libraries = [self.library, *((self.build / "tests").glob("lib*fault.so") if fault else [])]
-            variables = {"LD_PRELOAD": ":".join(map(str, libraries)), "CIRCULANT_REPORT": report, **(fault or {})}
-            variables |= {f"CIRCULANT_{name}": value for name, value in {**self.settings, **settings}.items()}
+            variables = {"LD_PRELOAD": ":".join(map(str, libraries)), **(fault or {}), **self.variables(report, settings)}
         words = [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
         mpirun = pathlib.Path(self.mpirun)
         mpicc = mpirun.with_name(mpirun.name.replace("mpirun", "mpicc"))
         cluster = [CLUSTER, "mpirun", "--mpi", mpicc, "--hosts", hosts, *options, *words, "--", *command]
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
-        run = finish(list(map(str, cluster)), inherited, timeout)
+        run = finish(list(map(str, cluster)), inherited(), timeout)
         return run.with_report(report) if report else run
 
     def run(
@@ -213,12 +214,16 @@ class Mpi:
         beside the run, with a function that finds the process of a rank."""
         preload = [self.build / "tests" / "libyield.so"]
         preload += library if isinstance(library, list) else [library] if library else []
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
         needed = {**ENVIRONMENT[self.family], **(SPAWNING.get(self.family, {}) if spawns else {})}
-        environment = {**inherited, **needed, **(environment or {})}
+        environment = {**inherited(), **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
         return finish(command, environment, timeout, folder, meanwhile)
+
+
+def inherited():
+    """The environment of the tests, without the library's variables."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("CIRCULANT_")}
 
 
 def finish(command, environment, timeout, folder=None, meanwhile=None):
