@@ -200,7 +200,16 @@ fn calls_over_a_stub() {
             }
         });
     }
-    let bcast = calls(Operation::Bcast, Outcome::Circulant);
-    assert!(bcast > 0, "CIRCULANT_FORCE=1 has to be set");
+    // Those of 2 and of 3 processes. CIRCULANT_FORCE=1 has to be set.
+    for (operation, expected) in [
+        (Operation::Bcast, 2 * 2 + 3 * 3),
+        (Operation::Allgather, 2 * (2 + 3)),
+        (Operation::Alltoall, 2 * (2 + 3)),
+        (Operation::Allreduce, 4 * (2 + 3)),
+        (Operation::ReduceScatterBlock, 2 * (2 + 3)),
+    ] {
+        let ours = calls(operation, Outcome::Circulant);
+        assert_eq!(ours, expected, "{operation:?}");
+    }
     stub::finalize();
 }
