@@ -13,6 +13,9 @@ use circulant::schedule::{MAX_Q, Skips, Table};
 use library::{of_process, within_bounds};
 use oracle::{Paper, Whole};
 
+/// No p up to here is known where Algorithm 6, as the paper has it, violates a condition.
+const ALGORITHM_6_HOLDS: usize = 1 << 37;
+
 /// Miri is some thousand times slower.
 const EXHAUSTIVE: usize = if cfg!(miri) { 20 } else { 5000 };
 
@@ -133,6 +136,9 @@ fn every_number_of_processes() {
 }
 
 /// Entry by entry the paper's algorithms, at p far beyond what can be exhausted.
+///
+/// A process sends what the receiver's receive schedule says (Condition 2), which is what Algorithm 6 says
+/// up to [`ALGORITHM_6_HOLDS`].
 #[test]
 fn large_numbers_of_processes() {
     let mut state = 0x2024_u64;
@@ -140,31 +146,56 @@ fn large_numbers_of_processes() {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as usize % below
+        (state >> 1) as usize % below
     };
     let mut sizes: Vec<usize> = (13..=24)
         .flat_map(|e| [(1 << e) - 1, 1 << e, (1 << e) + 1])
         .collect();
     sizes.extend((0..1000).map(|_| 1 + random(1 << 24)));
     sizes.extend((0..100).map(|_| 1 + random(1 << 40)));
+    sizes.extend((25..MAX_Q).flat_map(|e| [(1 << e) + 2, (1 << e) + 1 + random(200)]));
     sizes.push(1 << MAX_Q);
     for p in sizes {
         let (skips, mut paper) = (Skips::new(p), Paper::new(p));
-        let near = paper
-            .skip
-            .iter()
-            .flat_map(|&s| [s - 1, s, s + 1])
-            .filter(|&r| r < p);
+        let skip = paper.skip.clone();
+        let near = skip.iter().flat_map(|&s| [s - 1, s, s + 1]);
+        let last = (1..20).filter_map(|back| p.checked_sub(back));
         let some = (0..50).map(|_| random(p));
-        for r in near.chain(some).collect::<Vec<_>>() {
-            assert_eq!(
-                of_process(&skips, r),
-                (paper.receive(r), paper.send(r)),
-                "p = {p}, r = {r}"
-            );
+        for r in near
+            .filter(|&r| r < p)
+            .chain(last)
+            .chain(some.collect::<Vec<_>>())
+        {
+            let (recv, send) = of_process(&skips, r);
+            assert_eq!(recv, paper.receive(r), "p = {p}, r = {r}");
+            for (k, &block) in send.iter().enumerate() {
+                let expected = paper.receive((r + skip[k]) % p)[k];
+                assert_eq!(block, expected, "p = {p}, r = {r}, k = {k}");
+            }
+            if p <= ALGORITHM_6_HOLDS {
+                assert_eq!(send, paper.send(r), "p = {p}, r = {r}");
+            }
             within_bounds(&skips, r);
         }
     }
+}
+
+/// What the paper does not say: the two places known where its Algorithm 6 is not what it is proved to be.
+#[test]
+fn algorithm_6_as_it_is_printed() {
+    // The upper half has two processes, fewer than skip[2]. Algorithm 6 takes it that the receiver lacks
+    // block 3. But the segment between the two has two processes as well, and so process 1 got 3 in round 2.
+    let p = ALGORITHM_6_HOLDS + 2;
+    let (mut paper, skips) = (Paper::new(p), Skips::new(p));
+    let (sender, q) = (p - 4, paper.q as i64);
+    assert_eq!((sender + paper.skip[3]) % p, 1);
+    assert_eq!((paper.send(sender)[3], paper.receive(1)[3]), (3 - q, 2 - q));
+    assert_eq!(paper.receive(1)[2], 3 - q);
+    assert_eq!(of_process(&skips, sender).1[3], 2 - q);
+    // Theorem 3 has at most four violations.
+    let mut paper = Paper::new((1 << 29) + 9);
+    paper.send(469_762_055);
+    assert_eq!(paper.violations, 5);
 }
 
 #[test]

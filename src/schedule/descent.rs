@@ -176,7 +176,6 @@ impl Segment {
     /// 3. The first process is the far end of the interval, or beyond. A far end is left to the
     ///    next round if there is another choice (Algorithm 4 accepts e only after trying to go on
     ///    from there): that is any index below k, or at most k if the sender starts the upper half.
-    /// 4. As 3, but the upper half is so short that by Algorithm 6 the receiver lacks k.
     #[inline]
     pub fn edge(self, skips: &Skips, k: usize, receiver: usize) -> Entry {
         let (skip, next) = (skips.skip(k), skips.skip(k + 1));
@@ -191,7 +190,7 @@ impl Segment {
             Entry::Block(self.head)
         } else if receiver < 2 * skip {
             Entry::Contested { limit: k }
-        } else if k <= 1 || self.len < skip + skips.skip(k - 1) {
+        } else if k <= 1 {
             Entry::Block(k)
         } else {
             Entry::Contested { limit: k + 1 }

@@ -11,7 +11,6 @@
 
 /// Largest q that is supported: p up to 2^62, so that no sum of two skips overflows and a set of
 /// skip indices, q included, fits one 64-bit word.
-/// Schedules of some p beyond 2^37 are wrong (`docs/research/schedules.md`).
 pub const MAX_Q: usize = if usize::BITS == 64 { 62 } else { 30 };
 
 /// The skips of the circulant graph on p processes.

@@ -236,8 +236,9 @@ pub fn store_profile(file: &Path, all: &[Known], mpi: &str) -> io::Result<()> {
 
 impl OfNetwork {
     fn known(self) -> Result<Known, String> {
-        // From the least on that a network keeps: picoseconds, and femtoseconds a byte.
-        let is_valid = (1e-6..1e9).contains(&self.alpha) && (1e-9..1e9).contains(&self.beta);
+        // From the least on that a network keeps, picoseconds, and femtoseconds a byte, up to what a
+        // number of 53 bits has exactly, and so is read again as it was written.
+        let is_valid = (1e-6..1e9).contains(&self.alpha) && (1e-9..1e6).contains(&self.beta);
         if self.processes < 2 || self.nodes < 1 || !is_valid {
             return Err(format!(
                 "a network of {} processes on {} nodes, alpha {} and beta {}, is none",
@@ -276,6 +277,12 @@ impl Calls {
         let order = order.ok_or_else(|| unknown("order", &self.order, names))?;
         if self.bytes == 0 || self.irregularity == 0 {
             return Err("bytes and irregularity are 1 or more".to_owned());
+        }
+        if !self.seconds.iter().all(|time| (0.0..1e6).contains(time)) {
+            return Err(format!(
+                "seconds = {:?}: a call takes 0 or more, and less than 1e6",
+                self.seconds
+            ));
         }
         Ok(Lesson {
             kind: Kind {
@@ -458,6 +465,25 @@ mod tests {
         let text = write_profile(&[known], "MPI 1");
         let read = read_profile(&text, "MPI 1").unwrap();
         assert_eq!(write_profile(&read, "MPI 1"), text);
+    }
+
+    /// A number that is not kept exactly would be another when the profile is read again.
+    #[test]
+    fn numbers_that_cannot_be_kept_are_refused() {
+        let text = write_profile(&[known()], "MPI 1");
+        let problem = |from: &str, to: &str| {
+            assert!(text.contains(from), "{text}");
+            read_profile(&text.replace(from, to), "MPI 1").err()
+        };
+        for beta in ["beta = 1e6", "beta = nan", "beta = -1.0", "beta = 1e-10"] {
+            let found = problem("beta = 0.0008", beta).unwrap_or_default();
+            assert!(found.contains("beta"), "{beta}: {found}");
+        }
+        for seconds in ["seconds = [-1.0, ", "seconds = [nan, ", "seconds = [1e6, "] {
+            let found = problem("seconds = [7e-6, ", seconds).unwrap_or_default();
+            assert!(found.contains("less than 1e6"), "{seconds}: {found}");
+        }
+        assert_eq!(problem("alpha = 30.0", "alpha = 31.0"), None);
     }
 
     #[test]

@@ -274,17 +274,16 @@ pub fn program(data: &[u8]) {
 /// A number of processes, and one of these: the conditions, the paper's algorithms and its bounds.
 pub fn schedule(data: &[u8]) {
     let mut choices = Choices(data);
-    // Beyond, schedules of some p are wrong: docs/research/schedules.md.
-    let p = 1 + (choices.number() as usize).min((1 << MAX_Q.min(37)) - 1);
+    let p = 1 + (choices.number() as usize).min((1 << MAX_Q) - 1);
     let r = choices.number() as usize % p;
     let (skips, mut paper) = (Skips::new(p), Paper::new(p));
     assert_eq!(skips.as_slice(), paper.skip, "p = {p}");
     let (recv, send) = of_process(&skips, r);
-    assert_eq!(
-        (&recv, &send),
-        (&paper.receive(r), &paper.send(r)),
-        "p = {p}, r = {r}"
-    );
+    assert_eq!(recv, paper.receive(r), "p = {p}, r = {r}");
+    // Beyond, Algorithm 6 misses violations: docs/research/schedules.md.
+    if p <= 1 << 37 {
+        assert_eq!(send, paper.send(r), "p = {p}, r = {r}");
+    }
     assert_eq!(skips.baseblock(r), paper.baseblock(r), "p = {p}, r = {r}");
     let received = |r, k: usize| of_process(&skips, r).0[k];
     let sent = |r, k: usize| of_process(&skips, r).1[k];
