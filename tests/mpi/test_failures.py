@@ -92,8 +92,15 @@ def killed_after(seconds, run):
     return done, time.monotonic() - killed[0]
 
 
-@pytest.mark.parametrize("more", [{}, SHARED], ids=["messages", "shared"])
-@pytest.mark.parametrize("operation", ["bcast", "allreduce"])
+@pytest.mark.parametrize(
+    "operation, more",
+    [
+        pytest.param("bcast", {}, id="bcast-messages"),
+        pytest.param("allreduce", SHARED, id="allreduce-shared"),
+        pytest.param("bcast", SHARED, id="bcast-shared", marks=pytest.mark.repeats),
+        pytest.param("allreduce", {}, id="allreduce-messages", marks=pytest.mark.repeats),
+    ],
+)
 def test_a_job_with_a_killed_process_ends(mpi, report, operation, more):
     command = [mpi.program("sequence"), f"{operation}:300000x1000000"]
     settings = {"FORCE": 1, "TRACE": 1, **more}

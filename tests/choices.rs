@@ -1,0 +1,149 @@
+//! Who runs which call by default, and what the cost model predicts, for calls on some networks and layouts of
+//! processes: a table that is kept in `choices/table.txt`. It is no proof that a choice is good, which
+//! `scripts/bench-default` measures. But what a change of the model does to the defaults is seen in a diff, and no
+//! default changes unseen.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use circulant::select::{
+    Algorithm, CANDIDATES, Facts, Kind, Network, Operation, Order, Settings, candidate, choose,
+    choose_on_any_nodes, has_free_blocks, predicted, presumed, with_free_blocks,
+};
+use strum::VariantArray;
+
+/// Processes, nodes, and whether each node has as many.
+const LAYOUTS: [(usize, usize, bool); 8] = [
+    (3, 3, true),
+    (4, 1, true),
+    (16, 16, true),
+    (17, 17, true),
+    (32, 8, true),
+    (36, 36, true),
+    (10, 4, false),
+    (1152, 36, true),
+];
+
+const SIZES: [u64; 5] = [4096, 20_000, 100_000, 1_000_000, 16_000_000];
+
+/// Picoseconds of a message and femtoseconds of a byte: a port of 160 Mbit/s, and one of 100 Gbit/s.
+const NETWORKS: [[u64; 2]; 2] = [[60_000_000, 50_000_000], [1_500_000, 85_000]];
+
+/// The inputs of an operation: their names, and the largest part over the mean.
+fn inputs(operation: Operation, processes: usize) -> Vec<(&'static str, u64)> {
+    match operation {
+        Operation::Allgatherv | Operation::ReduceScatter => {
+            vec![
+                ("regular", 1),
+                ("irregular", 2),
+                ("degenerate", processes as u64),
+            ]
+        }
+        _ => vec![("regular", 1)],
+    }
+}
+
+/// All orders on a power of two of nodes, with one process and with several, and elsewhere the common one.
+fn orders(operation: Operation, nodes: usize) -> &'static [Order] {
+    match operation.combines() {
+        true if nodes.is_power_of_two() && nodes > 4 => <Order as VariantArray>::VARIANTS,
+        true => &[Order::Commutative],
+        false => &[Order::Any],
+    }
+}
+
+/// All calls of a layout, each with its name.
+fn calls((processes, nodes, are_nodes_equal): (usize, usize, bool)) -> Vec<(String, Facts)> {
+    let mut all = Vec::new();
+    for &operation in &Operation::VARIANTS[..Operation::OF_MPI] {
+        for (input, times) in inputs(operation, processes) {
+            for &order in orders(operation, nodes) {
+                for bytes in SIZES {
+                    let largest = match operation.is_whole() {
+                        true => bytes,
+                        false => times * bytes / processes as u64,
+                    };
+                    let facts = Facts {
+                        bytes,
+                        largest,
+                        units: bytes / 4,
+                        order,
+                        nodes,
+                        are_nodes_equal,
+                        ..Facts::new(operation, processes)
+                    };
+                    let name = format!("{} {input} {order:?} {bytes}", operation.name());
+                    all.push((name, facts));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// An algorithm with its parameters.
+fn named(algorithm: Algorithm) -> String {
+    match (algorithm.blocks(), algorithm.segment()) {
+        (1, usize::MAX) => algorithm.name().to_owned(),
+        (blocks, usize::MAX) => format!("{}:{blocks}", algorithm.name()),
+        (_, segment) => format!("{}/{segment}", algorithm.name()),
+    }
+}
+
+/// What is chosen where no network was measured, and what each candidate is predicted to take, in
+/// microseconds, on those that were.
+fn row(facts: &Facts, settings: &Settings) -> String {
+    let choice = choose(facts, settings);
+    let mut row = match choice {
+        Ok(algorithm) => named(algorithm),
+        Err(reason) => reason.name().to_owned(),
+    };
+    if choose_on_any_nodes(facts, settings).is_err() {
+        row.push_str(", on any nodes");
+    }
+    if presumed(facts, settings) > 0 {
+        let name = CANDIDATES[presumed(facts, settings)];
+        _ = write!(row, ", {name} before trials");
+    }
+    let kind = Kind::of(facts, settings);
+    let is_learned = kind.is_some_and(|kind| kind.is_learned(settings));
+    row.push_str(if is_learned { "; learned" } else { ";" });
+    for network in NETWORKS.map(Network::decode) {
+        row.push_str(" |");
+        let seconds = predicted(facts, settings, network);
+        for (place, &seconds) in seconds.iter().enumerate().filter(|(_, s)| s.is_finite()) {
+            let algorithm = candidate(facts, settings, network, place);
+            let name = algorithm.map_or("native".to_owned(), named);
+            _ = write!(row, " {name} {:.5e}", 1e6 * seconds);
+        }
+        if has_free_blocks(&choice, facts, settings) {
+            _ = write!(row, " then {}", named(with_free_blocks(facts, network)));
+        }
+    }
+    row
+}
+
+#[test]
+fn defaults_are_what_they_were() {
+    let settings = Settings::default();
+    let mut table = String::new();
+    for layout in LAYOUTS {
+        let (processes, nodes, is_even) = layout;
+        let equal = if is_even { "" } else { " of different sizes" };
+        _ = writeln!(table, "{processes} processes on {nodes} nodes{equal}");
+        for (name, facts) in calls(layout) {
+            _ = writeln!(table, "{name}: {}", row(&facts, &settings));
+        }
+    }
+    let kept = include_str!("choices/table.txt");
+    let found = Path::new(env!("CARGO_TARGET_TMPDIR")).join("table.txt");
+    fs::write(&found, &table).unwrap();
+    let mut lines = kept.lines().zip(table.lines());
+    let different = lines.find(|(before, now)| before != now);
+    assert!(
+        kept == table,
+        "{different:?}\nIf all that differs is better, measured, keep it: cp {} tests/choices/",
+        found.display()
+    );
+}
