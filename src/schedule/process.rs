@@ -26,7 +26,7 @@
 //! 4. The two schedules share one descent ([`schedules`]).
 //! 5. One more send entry is a violation. Where r' = skip[k] and the upper half is shorter than skip[k-1],
 //!    Algorithm 6 sends k, since the receiver lacks it. It does if it is in the segment that comes next. But
-//!    that segment may be as short, and lie before the receiver: so it is from p = 2^37 + 2 on
+//!    that segment may be as short, and lie before the receiver: so it is from p = 2^36 + 1 on
 //!    (`docs/research/schedules.md`).
 //!
 //! That this gives the paper's schedules was derived from Algorithms 4 and 6 and is not proved here

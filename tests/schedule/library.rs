@@ -36,7 +36,7 @@ pub fn within_bounds(skips: &Skips, r: usize) {
     let most = if q < 50 { 4 } else { 5 };
     assert!(sending.violations <= most, "p = {p}, r = {r}: {sending:?}");
     assert!(
-        receiving.levels == q && sending.levels <= 5 * q,
+        receiving.levels == q && sending.levels <= (1 + most) * q,
         "p = {p}, r = {r}: {sending:?}"
     );
 }

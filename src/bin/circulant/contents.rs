@@ -7,6 +7,7 @@ use std::path::Path;
 
 use circulant::select::{CANDIDATES, Kind, PLACES};
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 pub struct Report {
@@ -172,9 +173,35 @@ pub fn read(file: &Path) -> io::Result<Report> {
     })
 }
 
-/// A report, from its text.
+/// A report, from its text. Strings are what a terminal and XML can show: whoever wrote the file may have
+/// written control characters, which would change what a terminal does.
 pub fn parse(text: &str) -> serde_json::Result<Report> {
-    serde_json::from_str(text)
+    // If it is none, the error says in which line.
+    serde_json::from_str::<Report>(text)?;
+    serde_json::from_value(shown(serde_json::from_str(text)?))
+}
+
+/// The same with strings that can be shown.
+fn shown(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible(&text)),
+        Value::Array(values) => values.into_iter().map(shown).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            fields
+                .map(|(name, value)| (visible(&name), shown(value)))
+                .collect()
+        }
+        other => other,
+    }
+}
+
+fn visible(text: &str) -> String {
+    let text = text.replace(['\t', '\n', '\r'], " ");
+    text.replace(
+        |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
+        "\u{fffd}",
+    )
 }
 
 pub fn named(file: &Path, error: io::Error) -> io::Error {

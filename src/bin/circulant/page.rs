@@ -53,15 +53,8 @@ const STYLE: &str = "\
 
 /// Text as XML has it.
 fn escaped(text: impl Display) -> String {
-    // XML has no control characters, not even as entities.
-    let text = text.to_string().replace(is_foreign, "\u{fffd}");
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let text = text.to_string().replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn is_foreign(c: char) -> bool {
-    let is_foreign_control = c < ' ' && !matches!(c, '\t' | '\n' | '\r');
-    is_foreign_control || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 fn section(title: &str, words: &str, content: &str) -> String {
