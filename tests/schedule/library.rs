@@ -32,8 +32,8 @@ pub fn within_bounds(skips: &Skips, r: usize) {
     send_schedule_with(skips, r, &mut entries, &mut sending);
     let searched = receiving.contested + receiving.searches;
     assert!(q == 0 || searched < q, "p = {p}, r = {r}: {receiving:?}");
-    // The theorem says four. Some p of 2^49 and more have five.
-    let most = if q < 50 { 4 } else { 5 };
+    // The theorem says four. Some p of 2^48 and more have five.
+    let most = if q < 49 { 4 } else { 5 };
     assert!(sending.violations <= most, "p = {p}, r = {r}: {sending:?}");
     assert!(
         receiving.levels == q && sending.levels <= (1 + most) * q,

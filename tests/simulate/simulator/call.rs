@@ -149,11 +149,10 @@ fn call<'a>(
 /// Advances calls until all are done, or none can go on.
 fn finish_all(jobs: &mut [Call<Link<'_>>], world: &RefCell<World>) -> Result<(), Failure> {
     let mut waiting: Vec<usize> = (0..jobs.len()).collect();
-    // By chance, all may have to wait several times; not so often.
-    let patience = if world.borrow().chance.is_some() {
-        64
-    } else {
-        0
+    // By chance, all may have to wait several times, and by choice as often as there are choices; not more often.
+    let patience = match &world.borrow().chance {
+        Some(chance) => 64 + chance.chosen.len(),
+        None => 0,
     };
     let mut idle = 0;
     while !waiting.is_empty() {
