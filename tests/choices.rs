@@ -82,6 +82,33 @@ fn calls((processes, nodes, are_nodes_equal): (usize, usize, bool)) -> Vec<(Stri
     all
 }
 
+/// Calls between groups of 8 and 4 processes; a broadcast is from one process to 12.
+fn calls_between_groups() -> Vec<(String, Facts)> {
+    let mut all = Vec::new();
+    for (operation, smaller_group) in [
+        (Operation::Bcast, 1),
+        (Operation::Allgather, 4),
+        (Operation::Allgatherv, 4),
+    ] {
+        for bytes in SIZES {
+            let facts = Facts {
+                bytes,
+                largest: if operation.is_whole() {
+                    bytes
+                } else {
+                    bytes / 8
+                },
+                units: bytes / 4,
+                order: Order::Any,
+                smaller_group,
+                ..Facts::new(operation, if operation.is_whole() { 13 } else { 12 })
+            };
+            all.push((format!("{} {bytes}", operation.name()), facts));
+        }
+    }
+    all
+}
+
 /// An algorithm with its parameters.
 fn named(algorithm: Algorithm) -> String {
     match (algorithm.blocks(), algorithm.segment()) {
@@ -109,6 +136,12 @@ fn row(facts: &Facts, settings: &Settings) -> String {
     let kind = Kind::of(facts, settings);
     let is_learned = kind.is_some_and(|kind| kind.is_learned(settings));
     row.push_str(if is_learned { "; learned" } else { ";" });
+    let force = Settings {
+        force: true,
+        ..settings.clone()
+    };
+    let forced = choose(facts, &force);
+    _ = write!(row, " forced {}", forced.map_or("never".to_owned(), named));
     for network in NETWORKS.map(Network::decode) {
         row.push_str(" |");
         let seconds = predicted(facts, settings, network);
@@ -135,6 +168,10 @@ fn defaults_are_what_they_were() {
         for (name, facts) in calls(layout) {
             _ = writeln!(table, "{name}: {}", row(&facts, &settings));
         }
+    }
+    table.push_str("Between groups\n");
+    for (name, facts) in calls_between_groups() {
+        _ = writeln!(table, "{name}: {}", row(&facts, &settings));
     }
     let kept = include_str!("choices/table.txt");
     let found = Path::new(env!("CARGO_TARGET_TMPDIR")).join("table.txt");

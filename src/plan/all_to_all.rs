@@ -84,7 +84,6 @@ impl AllToAll {
 impl Plan for AllToAll {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.sequence.processes(),
             messages: self.sequence.processes(),
             blocks: 1,
             rounds: self.sequence.rounds(),

@@ -100,7 +100,7 @@ impl Broadcast {
 
 impl Plan for Broadcast {
     fn shape(&self) -> Shape {
-        self.phases.shape(self.skips.processes(), 1)
+        self.phases.shape(1)
     }
 
     fn fill(&self, index: usize, round: &mut Round) {
@@ -158,9 +158,8 @@ impl Phases {
     }
 
     /// That of a plan with so many messages.
-    pub(super) fn shape(&self, processes: usize, messages: usize) -> Shape {
+    pub(super) fn shape(&self, messages: usize) -> Shape {
         Shape {
-            processes,
             messages,
             blocks: self.blocks,
             rounds: self.rounds(),

@@ -80,7 +80,6 @@ impl Census {
 impl Plan for Census {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.skips.processes(),
             messages: 1,
             blocks: 1,
             rounds: self.skips.q(),

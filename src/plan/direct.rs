@@ -45,7 +45,6 @@ impl Direct {
 impl Plan for Direct {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.processes,
             messages: self.processes,
             blocks: 1,
             rounds: self.processes.saturating_sub(1),

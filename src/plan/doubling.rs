@@ -133,12 +133,10 @@ impl Doubling {
 
 impl Plan for Doubling {
     fn shape(&self) -> Shape {
-        let p = self.sequence.processes();
         let rounds = (0..self.sequence.rounds()).map(|round| self.sequence.step(round));
         let rounds = rounds.map(|round| self.steps_of(round)).sum();
         Shape {
-            processes: p,
-            messages: p,
+            messages: self.sequence.processes(),
             blocks: self.segments.blocks,
             rounds,
             at_once: 1,

@@ -298,19 +298,18 @@ fn assign_rounds(parts: &mut [Part]) {
 #[derive(Clone, Debug)]
 pub struct Exchange {
     parts: Arc<Parts>,
-    /// Processes of the first group, and of both.
+    /// Processes of the first group.
     first_group: usize,
-    processes: usize,
     /// The parts that this process sends and receives, in the order of their steps.
     sends: Vec<usize>,
     receives: Vec<usize>,
 }
 
 impl Exchange {
-    /// For process `rank` of all. `groups` has the sizes of the first and the second group.
-    pub fn new(parts: Arc<Parts>, groups: [usize; 2], rank: usize) -> Exchange {
-        let is_second = rank >= groups[0];
-        let rank = if is_second { rank - groups[0] } else { rank };
+    /// For process `rank` of all, of which the first so many are the first group.
+    pub fn new(parts: Arc<Parts>, first_group: usize, rank: usize) -> Exchange {
+        let is_second = rank >= first_group;
+        let rank = if is_second { rank - first_group } else { rank };
         let (of_first, of_second) = (0..parts.of_first, parts.of_first..parts.parts.len());
         let (outgoing, incoming) = if is_second {
             (of_second, of_first)
@@ -323,8 +322,7 @@ impl Exchange {
         receives.sort_unstable_by_key(|&index| parts.parts[index].step);
         Exchange {
             parts,
-            first_group: groups[0],
-            processes: groups[0] + groups[1],
+            first_group,
             sends,
             receives,
         }
@@ -352,7 +350,6 @@ impl Exchange {
 impl Plan for Exchange {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.processes,
             messages: self.parts.parts.len(),
             blocks: self.parts.most_steps.max(1),
             rounds: self.parts.steps,

@@ -72,10 +72,8 @@ impl Gather {
 
 impl Plan for Gather {
     fn shape(&self) -> Shape {
-        let p = self.sequence.processes();
         Shape {
-            processes: p,
-            messages: p,
+            messages: self.sequence.processes(),
             blocks: 1,
             rounds: self.sequence.rounds(),
             at_once: 1,

@@ -165,7 +165,6 @@ impl Plan for Lanes {
         let across = self.across.shape();
         let rounds = self.at_once() * (across.rounds + self.within.rounds());
         Shape {
-            processes: self.nodes.processes(),
             messages: self.nodes.processes(),
             rounds,
             at_once: self.at_once(),

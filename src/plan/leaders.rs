@@ -223,7 +223,6 @@ impl<P: Plan> Plan for Leaders<P> {
         // A block arrives within up to 2 q' steps after it has arrived at the leader.
         let span = across.span + 2 * depth + 2;
         Shape {
-            processes: self.nodes.processes(),
             messages: match self.messages {
                 Messages::Whole => 1,
                 Messages::OfRanks => self.nodes.processes(),

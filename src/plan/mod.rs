@@ -96,8 +96,6 @@ pub trait Plan: Send {
 /// What does not depend on the round. The same on every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// p: the processes.
-    pub processes: usize,
     /// The messages.
     pub messages: usize,
     /// n: the blocks of each message, or the most of any message.
@@ -390,7 +388,6 @@ plans! {
 }
 
 const NOTHING: Shape = Shape {
-    processes: 1,
     messages: 0,
     blocks: 1,
     rounds: 0,

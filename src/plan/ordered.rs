@@ -82,7 +82,6 @@ impl Ordered {
 impl Plan for Ordered {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.processes,
             messages: self.processes,
             blocks: self.blocks,
             rounds: self.rounds(),

@@ -44,7 +44,6 @@ impl Pairwise {
 impl Plan for Pairwise {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.processes,
             messages: self.processes,
             blocks: self.segments,
             rounds: self.processes.saturating_sub(1) * self.segments,

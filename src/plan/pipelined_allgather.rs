@@ -80,8 +80,7 @@ impl PipelinedAllgather {
 
 impl Plan for PipelinedAllgather {
     fn shape(&self) -> Shape {
-        let p = self.skips.processes();
-        self.phases.shape(p, p)
+        self.phases.shape(self.skips.processes())
     }
 
     fn fill(&self, index: usize, round: &mut Round) {

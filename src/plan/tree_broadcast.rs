@@ -33,7 +33,6 @@ impl TreeBroadcast {
 impl Plan for TreeBroadcast {
     fn shape(&self) -> Shape {
         Shape {
-            processes: self.tree.processes(),
             messages: 1,
             blocks: 1,
             rounds: 1 + self.tree.most_children(),

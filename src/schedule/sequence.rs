@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(skips(Rule::Halving, 22), [22, 11, 6, 3, 2, 1]);
         assert_eq!(skips(Rule::Power2, 22), [22, 16, 8, 4, 2, 1]);
         assert_eq!(skips(Rule::Sqrt, 22), [22, 17, 12, 7, 4, 2, 1]);
+        assert_eq!(skips(Rule::Sqrt, 16), [16, 12, 8, 4, 2, 1]);
         assert_eq!(skips(Rule::Linear, 5), [5, 4, 3, 2, 1]);
         for &rule in <Rule as VariantArray>::VARIANTS {
             assert_eq!(skips(rule, 1), [1]);

@@ -93,3 +93,28 @@ fn may_be_ours(facts: &Facts, settings: &Settings, is_native: bool) -> Result<()
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If both ways take as long, they need not change.
+    #[test]
+    fn the_faster_way_is_taken() {
+        let way = |by_trees, by_relay| {
+            let [by_trees, by_relay] = [by_trees, by_relay].map(Duration::from_micros);
+            faster_way(by_trees, by_relay)
+        };
+        assert_eq!(way(7, 5), Algorithm::Relay);
+        assert_eq!(way(5, 7), Algorithm::Trees);
+        assert_eq!(way(7, 7), Algorithm::Trees);
+    }
+
+    /// Callbacks may take a quarter of the time.
+    #[test]
+    fn relay_is_tried_where_callbacks_are_short() {
+        let tries =
+            |callbacks| tries_relay(Duration::from_millis(8), Duration::from_millis(callbacks));
+        assert!(tries(0) && tries(2) && !tries(3));
+    }
+}

@@ -872,6 +872,28 @@ mod tests {
     }
 
     /// What is said of small calls before anything else is known must be what is said in the end.
+    /// What need not be looked at: small calls, unless something is said of them.
+    #[test]
+    fn small_calls_are_native_at_once() {
+        let all = |settings: &Settings| {
+            let operations = [Operation::Bcast, Operation::Allreduce];
+            operations.map(|operation| native_below(operation, settings))
+        };
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            all(&settings)
+        };
+        assert_eq!(with(|_| ()), [4096; 2]);
+        assert_eq!(with(|settings| settings.min_bytes = 100), [100; 2]);
+        assert_eq!(with(|settings| settings.force = true), [0; 2]);
+        assert_eq!(with(|settings| settings.disable = true), [0; 2]);
+        let along_the_tree = with(|settings| settings.bcast_order = BcastOrder::Gray);
+        assert_eq!(along_the_tree, [0, 4096]);
+        assert_eq!(all(&settings(Mode::Native)), [0, 4096]);
+        assert_eq!(all(&settings(Mode::Circulant)), [4096; 2]);
+    }
+
     #[test]
     fn what_is_native_at_once_is_native() {
         let mut all = vec![Settings::default()];

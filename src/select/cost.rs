@@ -544,6 +544,16 @@ mod tests {
         }
     }
 
+    /// What processes measure who all send at once is their share of a port, which has as many.
+    #[test]
+    fn a_port_is_shared() {
+        let port = Network::decode([30_000_000, 800_000]);
+        let share = port.shared_by(4);
+        assert_eq!(share.encode(), [30_000_000, 3_200_000]);
+        assert_eq!(share.of_node(4).encode(), port.encode());
+        assert_eq!(port.of_node(0).encode(), port.encode());
+    }
+
     /// What each algorithm's file says of its rounds and bytes decides where the times cross.
     #[test]
     fn times_cross_where_rounds_and_bytes_do() {

@@ -72,7 +72,7 @@ impl Stages {
             }
         };
         self.add(whole, false, parts.iter().enumerate().map(span), |_| {
-            Exchange::new(parts.clone(), groups.sizes, groups.place())
+            Exchange::new(parts.clone(), groups.sizes[0], groups.place())
         });
         self.allgather_segments(group, &streams[groups.other()], segment);
     }
