@@ -15,7 +15,7 @@ use crate::mpi::{Array, Arrays};
 use crate::plan::{Division, Stream};
 use crate::pool::{Lease, Need};
 use crate::report::Work;
-use crate::select::{Algorithm, Facts, Operation};
+use crate::select::{Algorithm, Facts, Operation, Reason};
 use crate::stage::{Groups, Stages, consecutive};
 use crate::team::{Graph, Ranks, Team};
 
@@ -26,12 +26,21 @@ const WORD: usize = size_of::<u64>();
 ///
 /// The root's neighbours are told nothing but that they are not the root. They take part in what
 /// all agree on, and go native, which does nothing there. So nothing that is agreed on may depend
-/// on the call; and a process with wrong arguments takes part, too, before these go to MPI.
+/// on the call.
 pub struct BroadcastBetween {
     /// The two groups.
     pub groups: Groups,
-    /// Why this process has nothing to do, or its elements, with the root's group and rank.
-    pub task: Result<(Array, (usize, usize)), Stop>,
+    /// What this process does, if that is anything.
+    pub task: Option<Task>,
+}
+
+/// What a process does in a broadcast between groups.
+#[derive(Clone, Copy)]
+pub struct Task {
+    /// What it sends or receives.
+    pub elements: Array,
+    /// The group and the rank of the root.
+    pub root: (usize, usize),
 }
 
 impl BroadcastBetween {
@@ -52,7 +61,8 @@ impl BroadcastBetween {
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
-        let (elements, (group, root)) = self.task?;
+        let task = self.task.ok_or(Stop::Native(Reason::Empty))?;
+        let (elements, (group, root)) = (task.elements, task.root);
         let (bytes, processes) = (elements.size(), self.groups.sizes[1 - group] + 1);
         work.bytes = bytes as u64;
         let algorithm = state.choose(Facts {

@@ -44,7 +44,6 @@ pub enum Target {
 
 impl Combination {
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
-        service.check_operator(self.operator, self.input.datatype())?;
         match (&self.target, algorithm) {
             (_, Algorithm::Shared) => self.run_shared(service),
             (&Target::Root(root), _) => self.reduce(algorithm, service, root),

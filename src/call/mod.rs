@@ -20,7 +20,7 @@ mod combination;
 mod movement;
 mod shared;
 
-pub use between_groups::{AllgatherBetween, BroadcastBetween};
+pub use between_groups::{AllgatherBetween, BroadcastBetween, Task};
 pub use check::Check;
 pub use combination::{Combination, Target};
 pub use movement::{AllToAll, Allgather, Broadcast, GatherScatter};
@@ -31,7 +31,7 @@ use check::Touched;
 
 use crate::communicator::{Service, State, Stop};
 use crate::engine::Call;
-use crate::mpi::{Allocation, Array, Error};
+use crate::mpi::{Allocation, Array, Error, Held};
 use crate::pool::Lease;
 use crate::report::Work;
 use crate::select::{Algorithm, Facts, Reason};
@@ -70,8 +70,8 @@ pub fn attempt(
         return Err(Stop::Settled(reason));
     }
     // A process that is alone with wrong arguments leaves before the call is counted or tried. So
-    // it can make the call again, and is where the others are. (Between groups nothing is tried.)
-    let sound = match facts.moves_something() && !state.is_inter() {
+    // it can make the call again, and is where the others are.
+    let sound = match facts.moves_something() {
         true => Some(sound_problem(state, call)?),
         false => None,
     };
@@ -84,6 +84,7 @@ pub fn attempt(
         Some(problem) => problem,
         None => call.problem(state)?,
     };
+    let _held = problem.held();
     let is_due = checks.is_some_and(|checks| checks.lock().is_due(&facts));
     let touched = if is_due { problem.touched(state) } else { None };
     let check = touched.map(|touched| Box::new(Check::new(facts, algorithm, touched)));
@@ -98,10 +99,16 @@ pub fn attempt(
     Ok(check)
 }
 
-/// The problem of this process, with datatypes that MPI accepts, as far as it can be asked now.
+/// The problem of this process, with datatypes and an operator that MPI accepts, as far as it can
+/// be asked now.
 fn sound_problem(state: &State, call: &impl Collective) -> Result<Problem, Stop> {
     let problem = call.problem(state)?;
-    match problem.data().iter().flatten().all(Array::may_be_sent) {
+    let may_be_sent = problem.data().iter().flatten().all(Array::may_be_sent);
+    let may_be_combined = match &problem {
+        Problem::Combination(problem) => problem.operator.accepts(problem.input.datatype()),
+        _ => true,
+    };
+    match may_be_sent && may_be_combined {
         true => Ok(problem),
         false => Err(Stop::Native(Reason::Arguments)),
     }
@@ -157,11 +164,20 @@ impl Problem {
                 [problem.whole.map(|whole| whole.first()), problem.part]
             }
             Problem::Combination(problem) => [Some(problem.input), Some(problem.result)],
-            Problem::BroadcastBetween(problem) => [problem.task.ok().map(|(data, _)| data), None],
+            Problem::BroadcastBetween(problem) => [problem.task.map(|task| task.elements), None],
             Problem::AllgatherBetween(problem) => {
                 [problem.receive.map(|receive| receive.first()), problem.send]
             }
         }
+    }
+
+    /// What of it the program may free while the call is in progress.
+    fn held(&self) -> Held {
+        let operator = match self {
+            Problem::Combination(problem) => Some(problem.operator),
+            _ => None,
+        };
+        Held::new(self.data(), operator)
     }
 
     /// What a check has to know of it. None, on all processes, if it is not checked.

@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 
 use super::{count, product, somewhere, valid};
-use crate::call::{Broadcast, BroadcastBetween, Collective, Problem};
+use crate::call::{Broadcast, BroadcastBetween, Collective, Problem, Task};
 use crate::communicator::{State, Stop};
-use crate::mpi::{Array, Passed, Root};
+use crate::mpi::{Passed, Root};
 use crate::report::Work;
 use crate::select::{Facts, Operation, Reason, Unknown};
 use crate::stage::Groups;
@@ -46,7 +46,7 @@ impl Collective for Bcast {
 
     fn problem(&self, state: &State) -> Result<Problem, Stop> {
         if let Some(groups) = state.groups()? {
-            let task = self.task(&groups);
+            let task = self.task(&groups)?;
             return Ok(Problem::BroadcastBetween(BroadcastBetween { groups, task }));
         }
         Ok(Problem::Broadcast(Broadcast {
@@ -62,18 +62,19 @@ impl Bcast {
         product(count(self.data.count())?, valid(self.data.unit())?)
     }
 
-    /// What this process does between groups: none for a neighbour of the root, and where there is
-    /// nothing to transfer. Else its elements, and the group and rank of the root.
-    fn task(&self, groups: &Groups) -> Result<(Array, (usize, usize)), Stop> {
+    /// What this process does between groups: nothing as a neighbour of the root, and where there is
+    /// nothing to transfer.
+    fn task(&self, groups: &Groups) -> Result<Option<Task>, Stop> {
         let root = match Root::new(self.root) {
-            Root::Neighbour => return Err(Stop::Native(Reason::Empty)),
+            Root::Neighbour => return Ok(None),
             Root::Here => (groups.own, groups.rank),
             Root::Rank(root) if root < groups.sizes[groups.other()] => (groups.other(), root),
             _ => return Err(Stop::Native(Reason::Arguments)),
         };
         if self.bytes()? == 0 {
-            return Err(Stop::Native(Reason::Empty));
+            return Ok(None);
         }
-        Ok((somewhere(self.data.array())?, root))
+        let elements = somewhere(self.data.array())?;
+        Ok(Some(Task { elements, root }))
     }
 }

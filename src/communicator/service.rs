@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Stop, sharing};
 use crate::engine::{Engine, Pacing, Synchronous};
-use crate::mpi::{Allocation, Array, Communicator, Datatype, Operator, Private, device};
+use crate::mpi::{Allocation, Array, Communicator, Private, device};
 use crate::nodes::Nodes;
 use crate::pool::{Agreement, Pool, Reserve};
 use crate::schedule::Rule;
@@ -44,8 +44,6 @@ pub struct Service {
     pub spare: Spare,
     /// What the operations that MPI does not have keep from call to call.
     pub kept: Option<Box<dyn Any + Send>>,
-    /// The predefined operators and datatypes that MPI was asked about.
-    accepted: Vec<(Operator, Datatype, bool)>,
 }
 
 /// Memory that calls leave to the next ones, so that a call in a steady state allocates nothing.
@@ -144,7 +142,6 @@ impl Service {
             },
             spare: Spare::default(),
             kept: None,
-            accepted: Vec::new(),
         }
     }
 
@@ -230,33 +227,5 @@ impl Service {
         } else {
             Err(Stop::Native(Reason::Arguments))
         }
-    }
-
-    /// Leaves an operator to MPI if MPI does not accept it on `datatype`. The program's own
-    /// operators are its own responsibility.
-    ///
-    /// # Errors
-    /// That.
-    pub fn check_operator(&mut self, operator: Operator, datatype: &Datatype) -> Result<(), Stop> {
-        let is_predefined = operator.is_predefined();
-        if !is_predefined || datatype.is_predefined() && self.accepts(operator, datatype) {
-            Ok(())
-        } else {
-            Err(Stop::Native(Reason::Arguments))
-        }
-    }
-
-    fn accepts(&mut self, operator: Operator, datatype: &Datatype) -> bool {
-        /// The most that are remembered.
-        const MOST: usize = 64;
-        let is_this =
-            |known: &&(Operator, Datatype, bool)| (known.0, known.1) == (operator, *datatype);
-        if let Some(&(_, _, is_accepted)) = self.accepted.iter().find(is_this) {
-            return is_accepted;
-        }
-        let is_accepted = operator.accepts(datatype, &self.private);
-        self.accepted.truncate(MOST - 1);
-        self.accepted.insert(0, (operator, *datatype, is_accepted));
-        is_accepted
     }
 }

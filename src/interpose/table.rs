@@ -12,7 +12,8 @@ use crate::communicator::{commit, hook_end, mark_duplicated, revoke, while_freed
 use crate::linker::name;
 use crate::mpi::{
     Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
-    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, function, native,
+    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, free_datatype,
+    free_operator, function, native,
 };
 use crate::select::Operation;
 
@@ -343,6 +344,21 @@ intercept! {
             // SAFETY: as above.
             None => unsafe { (functions.PMPI_Comm_idup)(comm, newcomm, request) },
         }
+    }
+
+    /// MPI_Op_free. An operator that a call of circulant's uses, which may be what frees it, is
+    /// freed when that has ended. Local.
+    ///
+    MPI_Op_free / PMPI_Op_free(op: *mut MPI_Op) {
+        // SAFETY: the argument as the program passed it.
+        unsafe { free_operator(op) }
+    }
+
+    /// MPI_Type_free; as MPI_Op_free. Another thread may free what this one uses.
+    ///
+    MPI_Type_free / PMPI_Type_free(datatype: *mut MPI_Datatype) {
+        // SAFETY: the argument as the program passed it.
+        unsafe { free_datatype(datatype) }
     }
 
     /// MPIX_Comm_revoke, which ends all waiting on a communicator that has lost a process. It does

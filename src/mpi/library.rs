@@ -181,6 +181,7 @@ natives! {
         PMPI_Isend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
         PMPI_Issend(*const c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Request);
         PMPI_Op_commutative(MPI_Op, *mut c_int);
+        PMPI_Op_free(*mut MPI_Op);
         PMPI_Pack(
             *const c_void, c_int, MPI_Datatype, *mut c_void, c_int, *mut c_int, MPI_Comm
         );

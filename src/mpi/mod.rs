@@ -13,6 +13,7 @@
 //! | `datatype` | a datatype: sizes and layout |
 //! | `operator` | an operator: what it may be applied to |
 //! | `array` | elements of a datatype in memory |
+//! | `held` | operators and datatypes that calls in progress use |
 //! | `arguments` | buffer arguments with their counts and datatypes |
 //! | `plain` | arguments with large counts, for functions without |
 //! | `agreement` | what processes tell each other by collective calls |
@@ -33,6 +34,7 @@ mod clock;
 mod communicator;
 mod datatype;
 pub mod device;
+mod held;
 mod library;
 mod memory;
 mod messages;
@@ -54,6 +56,7 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::Communicator;
 pub use datatype::{Datatype, forget_datatypes};
+pub use held::{Held, free_datatype, free_operator};
 pub use library::{
     ABI, Integer, Native, NumberKind, Unusable, function, library, native, speaks_pmi, unusable,
 };

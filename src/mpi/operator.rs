@@ -2,11 +2,13 @@
 
 use std::ffi::c_int;
 
+use parking_lot::Mutex;
+
 use super::sys::MPI_Op;
 
 use super::library::{NumberKind, UNSET, native};
 use super::probe::probe;
-use super::{Datatype, Private, SUCCESS, check};
+use super::{Datatype, SUCCESS, check};
 
 /// An operator of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,32 +132,57 @@ impl Operator {
             )
     }
 
-    /// Whether MPI accepts this predefined operator on a predefined `datatype`: asks it to reduce
-    /// one element, on a communicator of this process alone, where errors are returned.
-    /// (MPI_Reduce_local would raise them on a communicator of the program.) Yes, if that
-    /// communicator cannot be made: the other processes will not say no to the same question.
-    pub fn accepts(self, datatype: &Datatype, private: &Private) -> bool {
+    /// Whether MPI accepts this on `datatype`: a predefined operator is defined on certain predefined
+    /// datatypes. The program's own operators are its own responsibility. Local.
+    pub fn accepts(self, datatype: &Datatype) -> bool {
+        !self.is_predefined() || datatype.is_predefined() && self.is_defined_on(datatype)
+    }
+
+    /// The same of a predefined operator and datatype. MPI is asked once.
+    fn is_defined_on(self, datatype: &Datatype) -> bool {
+        /// The most answers that are remembered.
+        const MOST: usize = 64;
+        /// The last answer first.
+        static ANSWERS: Mutex<Vec<(Operator, Datatype, bool)>> = Mutex::new(Vec::new());
+        let is_this = |known: &&(Operator, Datatype, bool)| (known.0, known.1) == (self, *datatype);
+        if let Some(&(_, _, is_defined)) = ANSWERS.lock().iter().find(is_this) {
+            return is_defined;
+        }
+        // The lock is not held while MPI is asked.
+        let is_defined = self.asked_about(datatype);
+        let mut answers = ANSWERS.lock();
+        answers.truncate(MOST - 1);
+        answers.insert(0, (self, *datatype, is_defined));
+        is_defined
+    }
+
+    /// Asks MPI to reduce one element on the probe. (MPI_Reduce_local would raise an error on a
+    /// communicator of the program.) Yes, if there is no probe.
+    fn asked_about(self, datatype: &Datatype) -> bool {
         // One element of any predefined datatype; zero is a value of all of them.
         let (input, mut output) = ([0u128; 4], [0u128; 4]);
-        if !datatype.is_predefined() || datatype.span(1) > size_of_val(&input) {
+        if datatype.span(1) > size_of_val(&input) {
             return false;
         }
-        let Ok(alone) = private.alone() else {
+        let Some(probe) = probe() else {
             return true;
         };
-        // SAFETY: both arrays are aligned for and large enough to hold one element, which begins at
-        // its address, as those of all predefined datatypes do.
-        let code = unsafe {
-            (native().functions.PMPI_Reduce)(
-                input.as_ptr().cast(),
-                output.as_mut_ptr().cast(),
-                1,
-                datatype.handle(),
-                self.0,
-                0,
-                alone.communicator().handle(),
-            )
-        };
+        let reduce = native().functions.PMPI_Reduce;
+        let code = probe.ask(|alone| {
+            // SAFETY: both arrays are aligned for and large enough to hold one element, which begins
+            // at its address, as those of all predefined datatypes do.
+            unsafe {
+                reduce(
+                    input.as_ptr().cast(),
+                    output.as_mut_ptr().cast(),
+                    1,
+                    datatype.handle(),
+                    self.0,
+                    0,
+                    alone,
+                )
+            }
+        });
         code == SUCCESS
     }
 }

@@ -79,11 +79,6 @@ impl Private {
         Ok(private)
     }
 
-    /// A communicator of this process alone. Local.
-    pub(super) fn alone(&self) -> Result<Private, Error> {
-        Private::new(self.0.create_alone()?)
-    }
-
     /// Leaves it because of an error that others may not have had. They may wait on it already, so
     /// it is revoked, where the MPI library can, and not freed.
     fn abandon(self) {

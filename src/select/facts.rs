@@ -277,6 +277,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nodes_are_counted_and_compared() {
+        let facts = Facts::new(Operation::Bcast, 3);
+        let on = |keys: &[u64]| {
+            let facts = facts.on(&Nodes::of_keys(keys));
+            (facts.nodes, facts.are_nodes_equal)
+        };
+        assert_eq!(on(&[7, 8, 7]), (2, false));
+        assert_eq!(on(&[7, 8, 9]), (3, true));
+    }
+
+    #[test]
     fn phases_are_the_logarithm_rounded_up() {
         let phases = |processes| Facts::new(Operation::Bcast, processes).phases();
         assert_eq!([1, 2, 3, 4, 5, 16, 17].map(phases), [0, 1, 2, 2, 3, 4, 5]);

@@ -149,4 +149,26 @@ mod tests {
             assert!(!is_learned(Operation::Bcast, Order::Any, &chosen));
         }
     }
+
+    /// Calls of one kind differ by less than a factor of two, in their bytes and in how far their
+    /// largest part is above the mean.
+    #[test]
+    fn a_kind_has_a_size_and_an_irregularity() {
+        let kind = |operation, bytes, largest| {
+            let facts = Facts {
+                largest,
+                ..Facts::regular(operation, bytes, 16, 16)
+            };
+            let kind = Kind::of(&facts, &Settings::default());
+            kind.map(|kind| (kind.size, kind.irregularity))
+        };
+        let mib = 1 << 20;
+        for (largest, irregularity) in [(mib / 16, 0), (mib / 16 * 7, 2), (mib, 4)] {
+            let expected = Some((20, irregularity));
+            assert_eq!(kind(Operation::Allgatherv, mib, largest), expected);
+            assert_eq!(kind(Operation::Bcast, mib, largest), Some((20, 0)));
+        }
+        assert_eq!(kind(Operation::Bcast, 2 * mib - 1, 1), Some((20, 0)));
+        assert_eq!(kind(Operation::Bcast, 4095, 4095), None);
+    }
 }

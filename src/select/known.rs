@@ -410,6 +410,15 @@ mod tests {
         }
     }
 
+    /// Half or twice as many processes are as far as half or twice as many nodes.
+    #[test]
+    fn what_is_known_of_others_serves_if_they_are_alike() {
+        let known = known();
+        assert_eq!(known.distance(17, 3), 0.0);
+        assert_eq!((known.distance(34, 3), known.distance(17, 6)), (1.0, 1.0));
+        assert!(known.distance(20, 3) < 1.0 && known.distance(20, 2) > known.distance(17, 2));
+    }
+
     #[test]
     fn what_was_encoded_is_decoded() {
         let known = known();

@@ -739,6 +739,41 @@ mod tests {
         }
     }
 
+    /// What taking a time is expected to cost before it was measured, and after.
+    #[test]
+    fn taking_a_time_costs_two_operations() {
+        let network = Network::decode([50_000_000, 1_000_000]);
+        let nanoseconds = |seconds: f64| (seconds * 1e9).round();
+        assert_eq!(nanoseconds(overhead(16, network)), 410_000.0);
+        assert_eq!(nanoseconds(measured_overhead(3e-4)), 610_000.0);
+    }
+
+    /// Seconds of a call natively and by the fastest of ours: predicted, and then as measured.
+    #[test]
+    fn times_are_predicted_until_they_are_measured() {
+        let mut learned = Learned::new(&[1.0, f64::INFINITY, 0.9]);
+        assert_eq!(learned.times(), [1.0, 0.9]);
+        for seconds in [9.0, 0.7] {
+            learned.tell(2, seconds, 0.0);
+        }
+        assert_eq!(learned.times(), [1.0, 0.7]);
+        for seconds in [9.0, 0.8] {
+            learned.tell(NATIVE, seconds, 0.0);
+        }
+        assert_eq!(learned.times(), [0.8, 0.7]);
+        assert_eq!(Learned::new(&[1.0, f64::INFINITY]).times(), [1.0, 0.0]);
+    }
+
+    /// A choice that was made elsewhere holds until its first review.
+    #[test]
+    fn a_given_choice_is_reviewed_like_others() {
+        let mut learned = Learned::new(&[1.0, 0.5]);
+        learned.count(50);
+        learned.choose(1);
+        let used = (0..1000).take_while(|_| learned.turn(|| 0.0) == Turn::Use(1));
+        assert_eq!(used.count() as u64, FIRST_LOOK - 1);
+    }
+
     /// Calls that are made without asking are as good as those that were asked for.
     #[test]
     fn settled_calls_need_not_ask() {

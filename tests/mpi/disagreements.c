@@ -207,6 +207,69 @@ static void uncommitted_broadcast(int alone) {
     MPI_Type_free(&pair);
 }
 
+/* Reductions by an operator that is not defined on the datatype, on rank `alone`, which then makes the calls of
+ * the others. */
+static void undefined_operator(int alone) {
+    check_case("an operator that is not defined on the datatype on rank %d", alone);
+    const int all = COUNT * world_size;
+    int *input = allocate(sizeof(int) * (size_t)all), *result = allocate(sizeof(int) * (size_t)all);
+    for (int i = 0; i < all; i++) {
+        input[i] = input_of(world_rank, i);
+    }
+    if (world_rank == alone) {
+        const int error = ENDED(MPI_Allreduce(input, result, all, MPI_FLOAT, MPI_BAND, comm));
+        check(class_of(error) == MPI_ERR_OP, "an error of class %d", class_of(error));
+    }
+    check_success(MPI_Allreduce(input, result, all, MPI_INT, MPI_SUM, comm), "MPI_Allreduce");
+    for (int i = 0; i < all; i++) {
+        const int expected = sum_of(i / COUNT, i % COUNT);
+        check(result[i] == expected, "element %d is %d, not %d", i, result[i], expected);
+    }
+    if (world_rank == alone) {
+        const int error = ENDED(MPI_Reduce_scatter_block(input, result, COUNT, MPI_FLOAT, MPI_BAND, comm));
+        check(class_of(error) == MPI_ERR_OP, "an error of class %d", class_of(error));
+    }
+    check_success(MPI_Reduce_scatter_block(input, result, COUNT, MPI_INT, MPI_SUM, comm), "MPI_Reduce_scatter_block");
+    for (int i = 0; i < COUNT; i++) {
+        check(result[i] == scattered(0, i), "element %d is %d, not %d", i, result[i], scattered(0, i));
+    }
+    free(input);
+    free(result);
+}
+
+/* Broadcasts from rank 0 to the ranks that are odd, with wrong arguments on one rank, which then makes the call of
+ * the others. */
+static void broadcasts_between_groups(void) {
+    MPI_Comm group, groups;
+    const int is_odd = world_rank % 2;
+    MPI_Comm_split(MPI_COMM_WORLD, is_odd, world_rank, &group);
+    MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, !is_odd, 1, &groups);
+    MPI_Comm_set_errhandler(groups, MPI_ERRORS_RETURN);
+    const int root = is_odd ? 0 : world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    for (int alone = 0; alone < world_size; alone++) {
+        if (alone > 0 && alone % 2 == 0) {
+            continue;
+        }
+        check_case("broadcast between groups, wrong on rank %d", alone);
+        int data[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            data[i] = world_rank == 0 ? value(0, alone, i) : -1;
+        }
+        if (world_rank == alone) {
+            int error = MPI_Bcast(data, COUNT, MPI_DATATYPE_NULL, root, groups);
+            check(class_of(error) == MPI_ERR_TYPE, "an error of class %d", class_of(error));
+            error = MPI_Bcast(data, -1, MPI_INT, root, groups);
+            check(class_of(error) == MPI_ERR_COUNT, "an error of class %d", class_of(error));
+        }
+        check_success(MPI_Bcast(data, COUNT, MPI_INT, root, groups), "MPI_Bcast");
+        for (int i = 0; i < COUNT && (is_odd || world_rank == 0); i++) {
+            check(data[i] == value(0, alone, i), "element %d is %d", i, data[i]);
+        }
+    }
+    MPI_Comm_free(&groups);
+    MPI_Comm_free(&group);
+}
+
 /* A broadcast of which the root and the others expect another length: all of these hear of it. */
 static void broadcast_of(int count, int others) {
     check_case("broadcast of %d elements, received as %d", count, others);
@@ -294,6 +357,10 @@ int main(int argc, char **argv) {
         }
         overlaid_scatter(alone % world_size);
         uncommitted_broadcast(alone % world_size);
+        undefined_operator(alone % world_size);
+    }
+    if (world_size > 1 && !often) {
+        broadcasts_between_groups();
     }
     if (argc > 1 && strcmp(argv[1], "blocks") == 0) {
         broadcast_after_another_length();

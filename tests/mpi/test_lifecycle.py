@@ -8,7 +8,7 @@ import re
 import pytest
 
 from launch import OPERATIONS
-from test_programs import compare, counted
+from test_programs import SHARED, compare, counted
 
 PROCESSES = [1, 2, 3, 5]
 
@@ -233,6 +233,18 @@ def test_no_devices_by_setting(mpi, report, processes):
     run = mpi.preloaded(processes, [mpi.program("device")], report, settings, trapped=True)
     assert run.status not in (0, None)
     assert "circulant touched device memory" in run.stderr, run.describe()
+
+
+@pytest.mark.parametrize("more", [{}, {"NODE_SIZE": 2}, SHARED], ids=["messages", "nodes", "shared"])
+@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+def test_freed_meanwhile(mpi, report, processes, more):
+    """Operators that free themselves; and operators and datatypes that a thread frees during a call, where the MPI
+    can do that natively (MPICH asks a datatype about itself when its message has arrived)."""
+    command = [mpi.program("freed"), *(["thread"] if mpi.family == "openmpi" else [])]
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1, **more})
+    compare(run, mpi.native(processes, command).expect_success())
+    for operation in ("allreduce", "reduce", "reduce_scatter_block"):
+        assert set(run.outcomes(operation)) == {"circulant"}, run.describe()
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
