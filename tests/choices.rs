@@ -1,5 +1,5 @@
-//! Who runs which call by default, and what the cost model predicts, for calls on some networks and layouts of
-//! processes: a table that is kept in `choices/table.txt`. It is no proof that a choice is good, which
+//! Who runs which call by default, what the cost model predicts, and when a network is measured, for calls on some
+//! networks and layouts of processes: a table that is kept in `choices/table.txt`. It is no proof that a choice is good, which
 //! `scripts/bench-default` measures. But what a change of the model does to the defaults is seen in a diff, and no
 //! default changes unseen.
 
@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use circulant::select::{
-    Algorithm, CANDIDATES, Facts, Kind, Network, Operation, Order, Settings, candidate, choose,
-    choose_on_any_nodes, has_free_blocks, predicted, presumed, with_free_blocks,
+    Algorithm, CANDIDATES, Facts, Kind, Network, Operation, Order, Preparation, Prospect, Settings,
+    candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, presumed, with_free_blocks,
 };
 use strum::VariantArray;
 
@@ -118,6 +118,28 @@ fn named(algorithm: Algorithm) -> String {
     }
 }
 
+/// At which call of these facts the nodes are asked for, the network is measured, and memory is shared, where a
+/// call takes so long; of the first thousands.
+fn milestones(facts: &Facts, seconds: f64) -> [Option<u64>; 3] {
+    let (mut prospect, mut known) = (Prospect::default(), None);
+    let [mut surveyed, mut measured, mut shared] = [None; 3];
+    for call in 1..3000 {
+        prospect.count(facts);
+        if prospect.step(facts, known) == Preparation::Survey {
+            (known, surveyed) = (Some(facts.nodes), surveyed.or(Some(call)));
+            prospect.tell(vec![seconds; facts.processes]);
+        }
+        if prospect.step(facts, known) == Preparation::Measure {
+            measured = measured.or(Some(call));
+        }
+        if facts.nodes == 1 && prospect.is_sharing_worth_it(facts) {
+            shared = shared.or(Some(call));
+        }
+        prospect.made(facts);
+    }
+    [surveyed, measured, shared]
+}
+
 /// What is chosen where no network was measured, and what each candidate is predicted to take, in
 /// microseconds, on those that were.
 fn row(facts: &Facts, settings: &Settings) -> String {
@@ -149,6 +171,12 @@ fn row(facts: &Facts, settings: &Settings) -> String {
             let algorithm = candidate(facts, settings, network, place);
             let name = algorithm.map_or("native".to_owned(), named);
             _ = write!(row, " {name} {:.5e}", 1e6 * seconds);
+        }
+        let names = ["nodes", "network", "memory"].into_iter();
+        for (name, call) in names.zip(milestones(facts, seconds[0])) {
+            if let Some(call) = call.filter(|_| is_learned) {
+                _ = write!(row, ", {name} at {call}");
+            }
         }
         if has_free_blocks(&choice, facts, settings) {
             _ = write!(row, " then {}", named(with_free_blocks(facts, network)));
