@@ -29,7 +29,7 @@ use std::ffi::c_int;
 
 use crate::communicator::{Service, State, Stop};
 use crate::message::say;
-use crate::mpi::{Array, Communicator, Error, Moment, Packed, SUCCESS, packed_size};
+use crate::mpi::{Array, Communicator, Error, Held, Moment, Packed, SUCCESS, packed_size};
 use crate::pool::Agreement;
 use crate::report;
 use crate::rounding::Rounding;
@@ -75,6 +75,8 @@ pub struct Check {
     algorithm: Algorithm,
     began: Moment,
     touched: Touched,
+    /// What the call uses, which the MPI library's uses, too.
+    _held: Held,
     /// circulant's result.
     ours: Packed,
     /// What is kept; then an operand, if nothing is; then the MPI library's result.
@@ -85,12 +87,13 @@ pub struct Check {
 
 impl Check {
     /// Of a call that is due.
-    pub(super) fn new(facts: Facts, algorithm: Algorithm, touched: Touched) -> Check {
+    pub(super) fn new(facts: Facts, algorithm: Algorithm, touched: Touched, held: Held) -> Check {
         Check {
             facts,
             algorithm,
             began: Moment::now(),
             touched,
+            _held: held,
             ours: Packed::default(),
             copy: Packed::default(),
             sums: Vec::new(),

@@ -87,7 +87,10 @@ pub fn attempt(
     let _held = problem.held();
     let is_due = checks.is_some_and(|checks| checks.lock().is_due(&facts));
     let touched = if is_due { problem.touched(state) } else { None };
-    let check = touched.map(|touched| Box::new(Check::new(facts, algorithm, touched)));
+    let check = touched.map(|touched| {
+        let held = problem.held();
+        Box::new(Check::new(facts, algorithm, touched, held))
+    });
     let (done, check) = state.serve(problem.data(), |service| {
         let run = |service: &mut Service| problem.run(algorithm, state, service, work);
         match check {

@@ -6,6 +6,7 @@
 //! freed when the last of these calls has ended.
 
 use std::ffi::c_int;
+use std::iter::repeat_n;
 
 use parking_lot::Mutex;
 
@@ -25,8 +26,9 @@ struct InUse {
     handle: Handle,
     /// How many times.
     times: usize,
-    /// Whether the program has freed it.
-    is_freed: bool,
+    /// How many times the program has freed it: of a datatype it may have several references, by
+    /// MPI_Type_get_contents.
+    freed: usize,
 }
 
 // SAFETY: a handle, which any thread may use.
@@ -66,28 +68,34 @@ fn enter(all: &mut Vec<InUse>, handle: Handle) {
         None => all.push(InUse {
             handle,
             times: 1,
-            is_freed: false,
+            freed: 0,
         }),
     }
 }
 
-/// One use less. True if that was the last one, and the program has freed the handle.
-fn leave(handle: Handle) -> bool {
+/// One use less. How many times the program has freed the handle, if that was the last one.
+fn leave(handle: Handle) -> usize {
     let mut all = IN_USE.lock();
     let Some(place) = all.iter().position(|used| used.handle == handle) else {
-        return false;
+        return 0;
     };
     all[place].times -= 1;
-    all[place].times == 0 && all.swap_remove(place).is_freed
+    match all[place].times {
+        0 => all.swap_remove(place).freed,
+        _ => 0,
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for handle in self.handles().filter(|&handle| leave(handle)) {
+        let freed = self
+            .handles()
+            .flat_map(|handle| repeat_n(handle, leave(handle)));
+        for handle in freed {
             // An error would be one of a handle that was freed twice, which the program has caused
             // and cannot hear of any more.
             match handle {
-                // SAFETY: the program has freed this, and then nobody else has.
+                // SAFETY: the program has freed this so many times, and nobody else has.
                 Handle::Operator(mut op) => unsafe { (native().functions.PMPI_Op_free)(&mut op) },
                 Handle::Datatype(mut datatype) => {
                     // SAFETY: as above.
@@ -102,7 +110,7 @@ impl Drop for Held {
 fn is_left(handle: Handle) -> bool {
     let mut all = IN_USE.lock();
     let used = all.iter_mut().find(|used| used.handle == handle);
-    used.map(|used| used.is_freed = true).is_some()
+    used.map(|used| used.freed += 1).is_some()
 }
 
 /// MPI_Op_free.

@@ -235,7 +235,12 @@ def test_no_devices_by_setting(mpi, report, processes):
     assert "circulant touched device memory" in run.stderr, run.describe()
 
 
-@pytest.mark.parametrize("more", [{}, {"NODE_SIZE": 2}, SHARED], ids=["messages", "nodes", "shared"])
+CHECKED = {"CHECK": 1, "CHECK_OPERATORS": 1}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"NODE_SIZE": 2}, SHARED, CHECKED], ids=["messages", "nodes", "shared", "checked"]
+)
 @pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
 def test_freed_meanwhile(mpi, report, processes, more):
     """Operators that free themselves; and operators and datatypes that a thread frees during a call, where the MPI
