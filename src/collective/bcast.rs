@@ -62,8 +62,8 @@ impl Bcast {
         product(count(self.data.count())?, valid(self.data.unit())?)
     }
 
-    /// What this process does between groups: nothing as a neighbour of the root, and where there is
-    /// nothing to transfer.
+    /// What this process does between groups: nothing as a neighbour of the root, and where there
+    /// is nothing to transfer.
     fn task(&self, groups: &Groups) -> Result<Option<Task>, Stop> {
         let root = match Root::new(self.root) {
             Root::Neighbour => return Ok(None),

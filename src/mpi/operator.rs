@@ -132,8 +132,8 @@ impl Operator {
             )
     }
 
-    /// Whether MPI accepts this on `datatype`: a predefined operator is defined on certain predefined
-    /// datatypes. The program's own operators are its own responsibility. Local.
+    /// Whether MPI accepts this on `datatype`: a predefined operator is defined on certain
+    /// predefined datatypes. The program's own operators are its own responsibility. Local.
     pub fn accepts(self, datatype: &Datatype) -> bool {
         !self.is_predefined() || datatype.is_predefined() && self.is_defined_on(datatype)
     }
@@ -169,8 +169,8 @@ impl Operator {
         };
         let reduce = native().functions.PMPI_Reduce;
         let code = probe.ask(|alone| {
-            // SAFETY: both arrays are aligned for and large enough to hold one element, which begins
-            // at its address, as those of all predefined datatypes do.
+            // SAFETY: both arrays are aligned for and large enough to hold one element, which
+            // begins at its address, as those of all predefined datatypes do.
             unsafe {
                 reduce(
                     input.as_ptr().cast(),

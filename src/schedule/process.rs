@@ -24,10 +24,10 @@
 //! 3. Only where a segment is shorter than skip[k], which happens for very small k, is there
 //!    a search.
 //! 4. The two schedules share one descent ([`schedules`]).
-//! 5. One more send entry is a violation. Where r' = skip[k] and the upper half is shorter than skip[k-1],
-//!    Algorithm 6 sends k, since the receiver lacks it. It does if it is in the segment that comes next. But
-//!    that segment may be as short, and lie before the receiver: so it is from p = 2^36 + 1 on
-//!    (`docs/research/schedules.md`).
+//! 5. One more send entry is a violation. Where r' = skip[k] and the upper half is shorter than
+//!    skip[k-1], Algorithm 6 sends k, since the receiver lacks it. It does if it is in the segment
+//!    that comes next. But that segment may be as short, and lie before the receiver: so it is from
+//!    p = 2^36 + 1 on (`docs/research/schedules.md`).
 //!
 //! That this gives the paper's schedules was derived from Algorithms 4 and 6 and is not proved here
 //! beyond the reasons given at [`Segment::edge`]; it was checked entry by entry for the p listed in

@@ -236,8 +236,8 @@ pub fn store_profile(file: &Path, all: &[Known], mpi: &str) -> io::Result<()> {
 
 impl OfNetwork {
     fn known(self) -> Result<Known, String> {
-        // From the least on that a network keeps, picoseconds, and femtoseconds a byte, up to what a
-        // number of 53 bits has exactly, and so is read again as it was written.
+        // From the least on that a network keeps, picoseconds, and femtoseconds a byte, up to what
+        // a number of 53 bits has exactly, and so is read again as it was written.
         let is_valid = (1e-6..1e9).contains(&self.alpha) && (1e-9..1e6).contains(&self.beta);
         if self.processes < 2 || self.nodes < 1 || !is_valid {
             return Err(format!(

@@ -609,8 +609,9 @@ mod tests {
         })
     }
 
-    /// Seconds of 1000 calls after many, where a time in twenty is an outlier, and how many are allowed: those of
-    /// a good choice, and of one trial. The budget for one that is dear is saved up over more calls than these.
+    /// Seconds of 1000 calls after many, where a time in twenty is an outlier, and how many are
+    /// allowed: those of a good choice, and of one trial. The budget for one that is dear is saved
+    /// up over more calls than these.
     fn late_calls(machine: &mut Machine) -> (f64, f64) {
         let mut learned = Learned::new(&machine.predicted);
         machine.run(&mut learned, 20_000);

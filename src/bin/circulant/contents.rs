@@ -173,8 +173,8 @@ pub fn read(file: &Path) -> io::Result<Report> {
     })
 }
 
-/// A report, from its text. Strings are what a terminal and XML can show: whoever wrote the file may have
-/// written control characters, which would change what a terminal does.
+/// A report, from its text. Strings are what a terminal and XML can show: whoever wrote the file
+/// may have written control characters, which would change what a terminal does.
 pub fn parse(text: &str) -> serde_json::Result<Report> {
     // If it is none, the error says in which line.
     serde_json::from_str::<Report>(text)?;
