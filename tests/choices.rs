@@ -122,17 +122,25 @@ fn named(algorithm: Algorithm) -> String {
 /// call takes so long; of the first thousands.
 fn milestones(facts: &Facts, seconds: f64) -> [Option<u64>; 3] {
     let (mut prospect, mut known) = (Prospect::default(), None);
+    // Until the nodes are known, each process may be on its own.
+    let (nodes, facts) = (
+        facts.nodes,
+        &Facts {
+            nodes: facts.processes,
+            ..*facts
+        },
+    );
     let [mut surveyed, mut measured, mut shared] = [None; 3];
     for call in 1..3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
-            (known, surveyed) = (Some(facts.nodes), surveyed.or(Some(call)));
+            (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
             prospect.tell(vec![seconds; facts.processes]);
         }
         if prospect.step(facts, known) == Preparation::Measure {
             measured = measured.or(Some(call));
         }
-        if facts.nodes == 1 && prospect.is_sharing_worth_it(facts) {
+        if nodes == 1 && prospect.is_sharing_worth_it(facts) {
             shared = shared.or(Some(call));
         }
         prospect.made(facts);

@@ -15,7 +15,7 @@ use crate::mpi::{Array, Arrays};
 use crate::plan::{Division, Stream};
 use crate::pool::{Lease, Need};
 use crate::report::Work;
-use crate::select::{Algorithm, Facts, Operation, Reason};
+use crate::select::{Algorithm, Facts, Operation};
 use crate::stage::{Groups, Stages, consecutive};
 use crate::team::{Graph, Ranks, Team};
 
@@ -26,12 +26,13 @@ const WORD: usize = size_of::<u64>();
 ///
 /// The root's neighbours are told nothing but that they are not the root. They take part in what
 /// all agree on, and go native, which does nothing there. So nothing that is agreed on may depend
-/// on the call.
+/// on the call; and a process with wrong arguments takes part, too, before these go to MPI. Since
+/// it may make the call again, which its neighbours would not know, nobody counts these calls.
 pub struct BroadcastBetween {
     /// The two groups.
     pub groups: Groups,
-    /// What this process does, if that is anything.
-    pub task: Option<Task>,
+    /// What this process does, or why it does nothing.
+    pub task: Result<Task, Stop>,
 }
 
 /// What a process does in a broadcast between groups.
@@ -61,7 +62,8 @@ impl BroadcastBetween {
         service: &mut Service,
         work: &mut Work,
     ) -> Result<Done, Stop> {
-        let task = self.task.ok_or(Stop::Native(Reason::Empty))?;
+        service.uncount();
+        let task = self.task?;
         let (elements, (group, root)) = (task.elements, task.root);
         let (bytes, processes) = (elements.size(), self.groups.sizes[1 - group] + 1);
         work.bytes = bytes as u64;

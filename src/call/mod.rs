@@ -70,8 +70,9 @@ pub fn attempt(
         return Err(Stop::Settled(reason));
     }
     // A process that is alone with wrong arguments leaves before the call is counted or tried. So
-    // it can make the call again, and is where the others are.
-    let sound = match facts.moves_something() {
+    // it can make the call again, and is where the others are. (Between groups nothing is tried,
+    // and not all processes know a wrong call.)
+    let sound = match facts.moves_something() && !state.is_inter() {
         true => Some(sound_problem(state, call)?),
         false => None,
     };
@@ -167,7 +168,9 @@ impl Problem {
                 [problem.whole.map(|whole| whole.first()), problem.part]
             }
             Problem::Combination(problem) => [Some(problem.input), Some(problem.result)],
-            Problem::BroadcastBetween(problem) => [problem.task.map(|task| task.elements), None],
+            Problem::BroadcastBetween(problem) => {
+                [problem.task.ok().map(|task| task.elements), None]
+            }
             Problem::AllgatherBetween(problem) => {
                 [problem.receive.map(|receive| receive.first()), problem.send]
             }

@@ -46,7 +46,7 @@ impl Collective for Bcast {
 
     fn problem(&self, state: &State) -> Result<Problem, Stop> {
         if let Some(groups) = state.groups()? {
-            let task = self.task(&groups)?;
+            let task = self.task(&groups);
             return Ok(Problem::BroadcastBetween(BroadcastBetween { groups, task }));
         }
         Ok(Problem::Broadcast(Broadcast {
@@ -64,17 +64,17 @@ impl Bcast {
 
     /// What this process does between groups: nothing as a neighbour of the root, and where there
     /// is nothing to transfer.
-    fn task(&self, groups: &Groups) -> Result<Option<Task>, Stop> {
+    fn task(&self, groups: &Groups) -> Result<Task, Stop> {
         let root = match Root::new(self.root) {
-            Root::Neighbour => return Ok(None),
+            Root::Neighbour => return Err(Stop::Native(Reason::Empty)),
             Root::Here => (groups.own, groups.rank),
             Root::Rank(root) if root < groups.sizes[groups.other()] => (groups.other(), root),
             _ => return Err(Stop::Native(Reason::Arguments)),
         };
         if self.bytes()? == 0 {
-            return Ok(None);
+            return Err(Stop::Native(Reason::Empty));
         }
         let elements = somewhere(self.data.array())?;
-        Ok(Some(Task { elements, root }))
+        Ok(Task { elements, root })
     }
 }

@@ -187,6 +187,11 @@ impl Service {
         self.calls = self.calls.wrapping_add(1);
     }
 
+    /// The call that was begun is not counted. Its tags are those of the one before.
+    pub fn uncount(&mut self) {
+        self.calls = self.calls.wrapping_sub(1);
+    }
+
     /// The tag of a call, one of at most 16 that are in progress at once. Calls of the communicator
     /// have different ones, so that messages which another call has left, because processes
     /// disagreed on the size of the data, are not taken for this call's.

@@ -871,7 +871,31 @@ mod tests {
         }
     }
 
-    /// What is said of small calls before anything else is known must be what is said in the end.
+    /// What is said of small calls before anything else is known must be what is said in the end. A
+    /// broadcast goes along the tree if that was asked for, its root follows the one before, and it
+    /// is short.
+    #[test]
+    fn successive_broadcasts_go_along_the_tree() {
+        let gray = Settings {
+            bcast_order: BcastOrder::Gray,
+            ..Settings::default()
+        };
+        let along = |bytes, follows, operation, settings: &Settings| {
+            let facts = Facts {
+                operation,
+                follows,
+                ..call(bytes, 16, 16)
+            };
+            choose(&facts, settings) == Ok(Algorithm::Gray)
+        };
+        assert!(along(100, true, Operation::Bcast, &gray));
+        assert!(along(65_536, true, Operation::Bcast, &gray));
+        assert!(!along(65_537, true, Operation::Bcast, &gray));
+        assert!(!along(100, false, Operation::Bcast, &gray));
+        assert!(!along(100, true, Operation::Reduce, &gray));
+        assert!(!along(100, true, Operation::Bcast, &Settings::default()));
+    }
+
     /// What need not be looked at: small calls, unless something is said of them.
     #[test]
     fn small_calls_are_native_at_once() {

@@ -765,6 +765,26 @@ mod tests {
         assert_eq!(Learned::new(&[1.0, f64::INFINITY]).times(), [1.0, 0.0]);
     }
 
+    /// A candidate is out after two samples if both are slower than all of the fastest's, and after
+    /// one if it is four times slower.
+    #[test]
+    fn the_slow_are_not_tried_for_long() {
+        let after = |ours: &[f64]| {
+            let mut learned = Learned::new(&[1.0, 1.0]);
+            // The first of each does not count.
+            for seconds in [9.0, 1.0, 1.2, 1.1] {
+                learned.tell(NATIVE, seconds, 0.0);
+            }
+            for &seconds in [&9.0].into_iter().chain(ours) {
+                learned.tell(1, seconds, 0.0);
+            }
+            learned.candidates[1].is_out
+        };
+        assert!(after(&[1.5, 1.5]) && !after(&[1.5]));
+        assert!(!after(&[1.15, 1.5]));
+        assert!(after(&[4.5]) && !after(&[4.3]));
+    }
+
     /// A choice that was made elsewhere holds until its first review.
     #[test]
     fn a_given_choice_is_reviewed_like_others() {
