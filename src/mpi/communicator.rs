@@ -1,6 +1,8 @@
 //! A communicator: who is in it, and who hears of its errors.
 
 use std::ffi::c_int;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::library::{UNSET, native, speaks_pmi};
 use super::sys::{MPI_Comm, MPI_Errhandler, MPI_Group};
@@ -137,7 +139,10 @@ impl Communicator {
         self.end_job(1);
     }
 
+    /// What was said before gets the time to reach the launcher, which may drop at the end what it
+    /// has not passed on.
     fn end_job(self, code: c_int) {
+        sleep(Duration::from_millis(200));
         // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
         unsafe { (native().functions.PMPI_Abort)(self.0, code) };
     }
