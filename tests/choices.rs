@@ -109,11 +109,16 @@ fn calls_between_groups() -> Vec<(String, Facts)> {
     all
 }
 
+fn is_by_blocks(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Exchange { by_blocks, .. } if by_blocks)
+}
+
 /// An algorithm with its parameters.
 fn named(algorithm: Algorithm) -> String {
     match (algorithm.blocks(), algorithm.segment()) {
         (1, usize::MAX) => algorithm.name().to_owned(),
         (blocks, usize::MAX) => format!("{}:{blocks}", algorithm.name()),
+        (_, segment) if is_by_blocks(algorithm) => format!("{}/{segment}/blocks", algorithm.name()),
         (_, segment) => format!("{}/{segment}", algorithm.name()),
     }
 }
