@@ -793,6 +793,9 @@ mod tests {
         learned.choose(1);
         let used = (0..1000).take_while(|_| learned.turn(|| 0.0) == Turn::Use(1));
         assert_eq!(used.count() as u64, FIRST_LOOK - 1);
+        // Of a profile with more candidates than there are.
+        learned.choose(9);
+        assert_eq!(learned.choice(), Some(1));
     }
 
     /// Calls that are made without asking are as good as those that were asked for.
