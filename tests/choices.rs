@@ -1,7 +1,8 @@
-//! Who runs which call by default, what the cost model predicts, and when a network is measured, for calls on some
-//! networks and layouts of processes: a table that is kept in `choices/table.txt`. It is no proof that a choice is good, which
-//! `scripts/bench-default` measures. But what a change of the model does to the defaults is seen in a diff, and no
-//! default changes unseen.
+//! Who runs which call by default, what the cost model predicts, and when a network is measured, for
+//! calls on some networks and layouts of processes: a table that is kept in `choices/table.txt`.
+//!
+//! It does not show that a choice is good: `scripts/bench-default` measures that. It shows in a diff
+//! what a change of the model does to the defaults, so that none changes unseen.
 
 use std::fmt::Write;
 use std::fs;

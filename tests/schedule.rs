@@ -11,10 +11,7 @@ use std::thread;
 
 use circulant::schedule::{MAX_Q, Skips, Table};
 use library::{of_process, within_bounds};
-use oracle::{Paper, Whole};
-
-/// No p up to here is known where Algorithm 6, as the paper has it, violates a condition.
-const ALGORITHM_6_HOLDS: usize = 1 << 36;
+use oracle::{ALGORITHM_6_HOLDS, Paper, Whole};
 
 /// Miri is some thousand times slower.
 const EXHAUSTIVE: usize = if cfg!(miri) { 20 } else { 5000 };

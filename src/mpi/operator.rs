@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use parking_lot::Mutex;
 
-use super::sys::MPI_Op;
+use super::sys::{MPI_Datatype, MPI_Op};
 
 use super::library::{NumberKind, UNSET, native};
 use super::probe::probe;
@@ -13,6 +13,9 @@ use super::{Datatype, SUCCESS, check};
 /// An operator of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operator(MPI_Op);
+
+/// Memory of one element of a predefined datatype.
+type Room = [u128; 4];
 
 /// What an operator does with numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,29 +72,9 @@ impl Operator {
         Some(flag != 0)
     }
 
-    /// Whether MPI takes this for an operator of the program's. It is asked to reduce nothing, on
-    /// the probe, whose errors the program does not hear of.
+    /// Whether MPI takes this for an operator of the program's. It is asked to reduce nothing.
     fn is_known(self) -> bool {
-        let Some(probe) = probe() else {
-            return true;
-        };
-        let (input, mut output) = (0u8, 0u8);
-        let reduce = native().functions.PMPI_Reduce;
-        let code = probe.ask(|alone| {
-            // SAFETY: no element is read or written.
-            unsafe {
-                reduce(
-                    (&raw const input).cast(),
-                    (&raw mut output).cast(),
-                    0,
-                    native().constants.byte,
-                    self.0,
-                    0,
-                    alone,
-                )
-            }
-        });
-        code == SUCCESS
+        self.reduces(0, native().constants.byte).unwrap_or(true)
     }
 
     /// Whether it is one of MPI's own, which are defined on certain predefined datatypes only.
@@ -148,41 +131,42 @@ impl Operator {
         if let Some(&(_, _, is_defined)) = ANSWERS.lock().iter().find(is_this) {
             return is_defined;
         }
-        // The lock is not held while MPI is asked.
-        let is_defined = self.asked_about(datatype);
+        // One element of any predefined datatype is no longer.
+        if datatype.span(1) > size_of::<Room>() {
+            return false;
+        }
+        // The lock is not held while MPI is asked. What it was not asked is not remembered.
+        let Some(is_defined) = self.reduces(1, datatype.handle()) else {
+            return true;
+        };
         let mut answers = ANSWERS.lock();
         answers.truncate(MOST - 1);
         answers.insert(0, (self, *datatype, is_defined));
         is_defined
     }
 
-    /// Asks MPI to reduce one element on the probe. (MPI_Reduce_local would raise an error on a
-    /// communicator of the program.) Yes, if there is no probe.
-    fn asked_about(self, datatype: &Datatype) -> bool {
-        // One element of any predefined datatype; zero is a value of all of them.
-        let (input, mut output) = ([0u128; 4], [0u128; 4]);
-        if datatype.span(1) > size_of_val(&input) {
-            return false;
-        }
-        let Some(probe) = probe() else {
-            return true;
-        };
+    /// Whether MPI reduces no element or one, of a predefined datatype that has [`Room`], on the
+    /// probe, whose errors the program does not hear of. (MPI_Reduce_local would raise them on a
+    /// communicator of the program.) None if there is no probe.
+    fn reduces(self, count: c_int, datatype: MPI_Datatype) -> Option<bool> {
+        // Zero is a value of all of them.
+        let (input, mut output): (Room, Room) = ([0; 4], [0; 4]);
         let reduce = native().functions.PMPI_Reduce;
-        let code = probe.ask(|alone| {
-            // SAFETY: both arrays are aligned for and large enough to hold one element, which
-            // begins at its address, as those of all predefined datatypes do.
+        let code = probe()?.ask(|alone| {
+            // SAFETY: both are aligned for and large enough to hold one element, which begins at
+            // its address, as those of all predefined datatypes do.
             unsafe {
                 reduce(
                     input.as_ptr().cast(),
                     output.as_mut_ptr().cast(),
-                    1,
-                    datatype.handle(),
+                    count,
+                    datatype,
                     self.0,
                     0,
                     alone,
                 )
             }
         });
-        code == SUCCESS
+        Some(code == SUCCESS)
     }
 }

@@ -871,9 +871,8 @@ mod tests {
         }
     }
 
-    /// What is said of small calls before anything else is known must be what is said in the end. A
-    /// broadcast goes along the tree if that was asked for, its root follows the one before, and it
-    /// is short.
+    /// A broadcast goes along the tree if that was asked for, its root follows the one before, and
+    /// it is short.
     #[test]
     fn successive_broadcasts_go_along_the_tree() {
         let gray = Settings {
@@ -918,6 +917,7 @@ mod tests {
         assert_eq!(all(&settings(Mode::Circulant)), [4096; 2]);
     }
 
+    /// What is said of small calls before anything else is known must be what is said in the end.
     #[test]
     fn what_is_native_at_once_is_native() {
         let mut all = vec![Settings::default()];

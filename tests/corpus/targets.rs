@@ -280,8 +280,7 @@ pub fn schedule(data: &[u8]) {
     assert_eq!(skips.as_slice(), paper.skip, "p = {p}");
     let (recv, send) = of_process(&skips, r);
     assert_eq!(recv, paper.receive(r), "p = {p}, r = {r}");
-    // Beyond, Algorithm 6 misses violations: docs/research/schedules.md.
-    if p <= 1 << 36 {
+    if p <= oracle::ALGORITHM_6_HOLDS {
         assert_eq!(send, paper.send(r), "p = {p}, r = {r}");
     }
     assert_eq!(skips.baseblock(r), paper.baseblock(r), "p = {p}, r = {r}");

@@ -247,6 +247,7 @@ static void broadcasts_between_groups(void) {
     MPI_Comm_set_errhandler(groups, MPI_ERRORS_RETURN);
     const int root = is_odd ? 0 : world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
     for (int alone = 0; alone < world_size; alone++) {
+        /* A neighbour of the root has no arguments that matter. */
         if (alone > 0 && alone % 2 == 0) {
             continue;
         }

@@ -8,6 +8,10 @@
 
 use std::collections::BTreeSet;
 
+/// No p up to here is known where Algorithm 6, as the paper has it, violates a condition
+/// (docs/research/schedules.md).
+pub const ALGORITHM_6_HOLDS: usize = 1 << 36;
+
 /// Schedules of all processes: `[r][k]`.
 pub type Whole = Vec<Vec<i64>>;
 
