@@ -30,9 +30,12 @@ CLUSTER = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
   <cluster id="cluster" prefix="host-" suffix="" radical="0-{last}" speed="1Gf" bw="12.5GBps" lat="0.5us"
-           sharing_policy="SPLITDUPLEX" loopback_bw="10GBps" loopback_lat="0.3us"/>
+           sharing_policy="SPLITDUPLEX" loopback_bw="10GBps" loopback_lat="0.3us"{flows}/>
 </platform>
 """
+# What a single flow between hosts is capped to, where one process cannot fill its port.
+FLOW = 5e9  # bytes a second
+CAPPED = ' bb_bw="{}Bps" bb_lat="0us" bb_sharing_policy="FATPIPE"'
 SIMULATOR = [
     "smpi/simulate-computation:no", "smpi/lat-factor:0:1", "smpi/bw-factor:0:1", "network/crosstraffic:0",
     "smpi/wtime:0", "smpi/send-is-detached-thresh:0", "smpi/os:0:4e-7:0", "smpi/ois:0:4e-7:0", "smpi/or:0:4e-7:0",
@@ -56,12 +59,15 @@ SETTINGS = {
     "window 4, sends 2": PAPER | {"WINDOW": 4, "SENDS": 2},
     "defaults": {},  # F = 18, window 1, sends 2
     "model": {"SELECT": "model"},
+    "one lane": {"SELECT": "model", "LANES": 1},
 }
 
 
-def start(folder, hosts, per_host):
-    """What starts a process on each place of that many hosts; its files are in the folder."""
-    (folder / "platform.xml").write_text(CLUSTER.format(last=hosts - 1))
+def start(folder, hosts, per_host, flow=None):
+    """What starts a process on each place of that many hosts; its files are in the folder. A flow has so many bytes a
+    second at most."""
+    flows = CAPPED.format(flow) if flow else ""
+    (folder / "platform.xml").write_text(CLUSTER.format(last=hosts - 1, flows=flows))
     (folder / "hosts").write_text("".join(f"host-{i}:{per_host}\n" for i in range(hosts)))
     return ["smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(hosts * per_host)]
 
@@ -83,6 +89,7 @@ class Run:
     verifies: bool = False
     shares: bool = False  # one copy of the program's statics for all ranks
     cost: float = 0  # a guess, to start the longest first
+    flow: float | None = None  # bytes a second of one flow, at most
 
     @property
     def p(self):
@@ -117,7 +124,7 @@ class Run:
 
     def command(self, program, folder):
         return [
-            *start(folder, self.hosts, self.per_host),
+            *start(folder, self.hosts, self.per_host, self.flow),
             *(["-no-privatize"] if self.shares else []),
             *(f"--cfg={setting}" for setting in self.simulator()),
             # Asked for an error handler, SMPI answers with none, and then warns of it.
@@ -212,4 +219,8 @@ def execute_all(runs):
                 pool.shutdown(wait=False, cancel_futures=True)
                 print(f"a simulated run failed: {error}", file=sys.stderr)
                 end_all(1)
+    return in_order(rows)
+
+
+def in_order(rows):
     return sorted(rows, key=lambda row: [row[column].zfill(12) for column in COLUMNS[:9]])

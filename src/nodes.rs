@@ -84,6 +84,12 @@ impl Nodes {
         self.largest
     }
 
+    /// The fewest ranks of a node.
+    pub fn smallest(&self) -> usize {
+        let sizes = self.ranks.iter().map(Vec::len);
+        sizes.min().unwrap_or(0)
+    }
+
     /// Whether all have as many ranks.
     pub fn are_equal(&self) -> bool {
         self.ranks.iter().all(|ranks| ranks.len() == self.largest)

@@ -14,16 +14,16 @@ use circulant::select::{
 };
 use strum::VariantArray;
 
-/// Processes, nodes, and whether each node has as many.
-const LAYOUTS: [(usize, usize, bool); 8] = [
-    (3, 3, true),
-    (4, 1, true),
-    (16, 16, true),
-    (17, 17, true),
-    (32, 8, true),
-    (36, 36, true),
-    (10, 4, false),
-    (1152, 36, true),
+/// Processes, nodes, and the fewest processes of a node, if they differ.
+const LAYOUTS: [(usize, usize, Option<usize>); 8] = [
+    (3, 3, None),
+    (4, 1, None),
+    (16, 16, None),
+    (17, 17, None),
+    (32, 8, None),
+    (36, 36, None),
+    (10, 4, Some(2)),
+    (1152, 36, None),
 ];
 
 const SIZES: [u64; 5] = [4096, 20_000, 100_000, 1_000_000, 16_000_000];
@@ -55,7 +55,7 @@ fn orders(operation: Operation, nodes: usize) -> &'static [Order] {
 }
 
 /// All calls of a layout, each with its name.
-fn calls((processes, nodes, are_nodes_equal): (usize, usize, bool)) -> Vec<(String, Facts)> {
+fn calls((processes, nodes, smallest_node): (usize, usize, Option<usize>)) -> Vec<(String, Facts)> {
     let mut all = Vec::new();
     for &operation in &Operation::VARIANTS[..Operation::OF_MPI] {
         for (input, times) in inputs(operation, processes) {
@@ -71,7 +71,7 @@ fn calls((processes, nodes, are_nodes_equal): (usize, usize, bool)) -> Vec<(Stri
                         units: bytes / 4,
                         order,
                         nodes,
-                        are_nodes_equal,
+                        smallest_node,
                         ..Facts::new(operation, processes)
                     };
                     let name = format!("{} {input} {order:?} {bytes}", operation.name());
@@ -204,8 +204,12 @@ fn defaults_are_what_they_were() {
     let settings = Settings::default();
     let mut table = String::new();
     for layout in LAYOUTS {
-        let (processes, nodes, is_even) = layout;
-        let equal = if is_even { "" } else { " of different sizes" };
+        let (processes, nodes, smallest) = layout;
+        let equal = if smallest.is_none() {
+            ""
+        } else {
+            " of different sizes"
+        };
         _ = writeln!(table, "{processes} processes on {nodes} nodes{equal}");
         for (name, facts) in calls(layout) {
             _ = writeln!(table, "{name}: {}", row(&facts, &settings));

@@ -90,6 +90,7 @@ fn the_defaults_are_the_documented_ones() {
         bcast_order: BcastOrder::Auto,
         successive: Successive::Auto,
         relayed: 1_024,
+        lanes: 4,
         node_size: None,
         placement: Placement::Blocked,
         select: Select::Learn,
@@ -178,6 +179,8 @@ fn good_values_of_the_general_variables() {
         ("PACING=eager", |s| s.pacing = Pacing::Eager),
         ("PACING=synchronous", |s| s.pacing = Pacing::Synchronous),
         ("PACING=auto", |_| ()),
+        ("LANES=1", |s| s.lanes = 1),
+        ("LANES=32", |s| s.lanes = 32),
         ("SCRATCH_MAX=1G", |s| s.scratch_max = 1 << 30),
         ("SCRATCH_MAX=0", |s| s.scratch_max = 0),
         ("SHARED_MAX=1M", |s| s.shared_max = 1 << 20),
@@ -262,6 +265,7 @@ fn bad_values_are_refused_and_the_default_stays() {
         ("PACING", ["Eager", "0", "fast"]),
         ("MERGE", ["bruck", "1", "Circulant"]),
         ("SHARED_MAX", ["1025M", "-1", "none"]),
+        ("LANES", ["0", "33", "all"]),
         ("SCRATCH_MAX", ["1025M", "G", "99999999999999999999"]),
         ("NODE_SIZE", ["0", "1048577", "all"]),
         ("PLACEMENT", ["Blocked", "1", "random"]),
@@ -290,7 +294,7 @@ fn bad_values_are_refused_and_the_default_stays() {
                     "circulant: CIRCULANT_{name}=\"{value}\" cannot be read: accepted is {}; \
                      {instead}",
                     if name == "BCAST" {
-                        "auto, native, circulant, leaders or shared"
+                        "auto, native, circulant, leaders, lanes or shared"
                     } else {
                         &described.accepted
                     }
@@ -310,7 +314,7 @@ fn complaints_in_full() {
     assert_eq!(
         complaint("BCAST=on"),
         "circulant: CIRCULANT_BCAST=\"on\" cannot be read: accepted is auto, native, circulant, \
-         leaders or shared; using auto"
+         leaders, lanes or shared; using auto"
     );
     assert_eq!(
         complaint("BCAST=native:0-32q;auto"),
@@ -420,6 +424,7 @@ fn everything_set() -> Settings {
         "WINDOW=9",
         "SENDS=8",
         "PACING=eager",
+        "LANES=3",
         "SCRATCH_MAX=7",
         "SHARED_MAX=7",
         "NODE_SIZE=6",

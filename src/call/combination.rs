@@ -141,12 +141,16 @@ impl Combination {
         let (range, in_place) = (0..self.input.count(), self.in_place);
         let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
             let (team, range) = (&service.team, range.clone());
-            match service.machine_of(algorithm) {
-                Some(machine) => {
+            match (algorithm, service.machine_of(algorithm)) {
+                (Algorithm::Lanes { lanes, .. }, Some(machine)) => {
+                    let (on, cut) = ((team, machine), (blocks.0, lanes));
+                    stages.reduction_by_lanes(on, root, cut, range, in_place);
+                }
+                (_, Some(machine)) => {
                     let on = (team, machine);
                     stages.reduction_by_leaders(on, root, blocks.0, range, in_place);
                 }
-                None => stages.reduction(team, root, blocks, range, in_place),
+                (_, None) => stages.reduction(team, root, blocks, range, in_place),
             }
         };
         let (stages, scratch) = self.stages_that_fit(service, algorithm, range.len(), add);

@@ -126,11 +126,15 @@ impl Broadcast {
             Algorithm::Gray => stages.tree_broadcast(team, self.root, range),
             _ => {
                 let blocks = algorithm.blocks().div_ceil(self.chunks);
-                match service.machine_of(algorithm) {
-                    Some(machine) => {
+                match (algorithm, service.machine_of(algorithm)) {
+                    (Algorithm::Lanes { lanes, .. }, Some(machine)) => {
+                        let cut = (blocks, lanes);
+                        stages.broadcast_by_lanes((team, machine), self.root, cut, range);
+                    }
+                    (_, Some(machine)) => {
                         stages.broadcast_by_leaders((team, machine), self.root, blocks, range);
                     }
-                    None => stages.broadcast(team, self.root, blocks, range),
+                    (_, None) => stages.broadcast(team, self.root, blocks, range),
                 }
             }
         }
@@ -172,8 +176,8 @@ impl Allgather {
                 let messages: Vec<_> = messages.collect();
                 stages.allgather_by_leaders((team, machine), &messages, cut);
             }
-            (Algorithm::Lanes { segment }, Some(machine)) => {
-                stages.allgather_by_lanes((team, machine), messages, segment);
+            (Algorithm::Lanes { .. }, Some(machine)) => {
+                stages.allgather_by_lanes((team, machine), messages, algorithm.segment());
             }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
             (Algorithm::Shared, _) => {}

@@ -1,9 +1,9 @@
 //! The layout of scratch: messages that were received, then packed messages that are sent.
 //!
 //! Messages that hold partial results stay for the span of their blocks. With many blocks they are
-//! in a ring of slots, which are used again. Where they stay to the end, the messages of all rounds
-//! lie one after the other, each in as much memory as it takes. All other messages stay for a
-//! round, in a ring as long as the window.
+//! in a ring of steps, which are used again: a step is the rounds that are run at once, each with
+//! as much memory as it takes. Where they stay to the end, the messages of all rounds lie one after
+//! the other. All other messages stay for a step, in a ring as long as the window.
 
 use super::pacing::Pacing;
 use crate::plan::{Block, Plan, ScratchUse, Shape};
@@ -12,14 +12,19 @@ use crate::stage::Stage;
 /// Where messages are in scratch, in units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layout {
-    /// Slots of messages that are received.
-    slots: usize,
+    /// Rounds that are run at once: a step. Those at the same place of their steps have messages of
+    /// the same memory.
+    at_once: usize,
+    /// Steps whose messages are kept.
+    steps: usize,
+    /// Units of the messages of a step.
+    step: usize,
     /// Whether each round's message has memory of its own.
     is_apart: bool,
-    /// An upper bound on the units of any message.
-    message: usize,
     /// Units of all messages that are received.
     received: usize,
+    /// An upper bound on the units of any message.
+    message: usize,
     /// Slots of packed messages that are sent.
     sends: usize,
 }
@@ -28,7 +33,7 @@ impl Layout {
     /// For the messages of `stage`. The same on every process of its team.
     pub(super) fn new(stage: &Stage, pacing: Pacing) -> Layout {
         let shape = stage.plan.shape();
-        if shape.scratch == ScratchUse::Nothing {
+        if shape.scratch == ScratchUse::Nothing || shape.rounds == 0 {
             return Layout::default();
         }
         let pacing = pacing.of(&shape);
@@ -47,19 +52,24 @@ impl Layout {
         } else {
             0
         };
-        let slots = slots.min(shape.rounds);
-        let (is_apart, message) = (slots == shape.rounds, sizes.of(widest));
+        let all = shape.rounds / shape.at_once;
+        let steps = slots.div_ceil(shape.at_once).min(all);
+        let is_apart = steps == all;
+        let step = (0..shape.at_once).map(|place| sizes.at(place, stage));
+        let step = step.fold(0, usize::saturating_add);
         Layout {
-            slots,
+            at_once: shape.at_once,
+            steps,
+            step,
             is_apart,
-            message,
             received: if is_apart {
                 let rounds = 0..shape.rounds;
                 let units = rounds.map(|round| sizes.of(stage.plan.width(round)));
                 units.fold(0, usize::saturating_add)
             } else {
-                message.saturating_mul(slots)
+                step.saturating_mul(steps)
             },
+            message: sizes.of(widest),
             sends: if is_packed {
                 pacing.sends.min(shape.rounds)
             } else {
@@ -74,25 +84,33 @@ impl Layout {
         self.received.saturating_add(packed)
     }
 
-    /// Fills `starts` with where each round's message is received, if each has memory of its own.
+    /// Fills `starts` with where each round's message is received, if each has memory of its own;
+    /// otherwise with where those of a step are. With nothing, if nothing is received in scratch.
     pub(super) fn fill_starts(&self, stage: &Stage, starts: &mut Vec<usize>) {
         starts.clear();
-        if !self.is_apart {
-            return;
-        }
         let (sizes, mut end) = (Sizes::new(stage), 0usize);
-        starts.extend((0..stage.plan.shape().rounds).map(|round| {
-            let start = end;
-            end = end.saturating_add(sizes.of(stage.plan.width(round)));
-            start
+        let (rounds, is_apart) = match (self.steps, self.is_apart) {
+            (0, _) => return,
+            (_, true) => (stage.plan.shape().rounds, true),
+            (_, false) => (self.at_once, false),
+        };
+        starts.push(0);
+        starts.extend((1..rounds).map(|round| {
+            let before = match is_apart {
+                true => sizes.of(stage.plan.width(round - 1)),
+                false => sizes.at(round - 1, stage),
+            };
+            end = end.saturating_add(before);
+            end
         }));
     }
 
     /// Where the message of `round` is received.
     pub(super) fn receive(&self, round: usize, starts: &[usize]) -> usize {
-        match starts.get(round) {
-            Some(&start) => start,
-            None => round % self.slots.max(1) * self.message,
+        match self.steps {
+            0 => 0,
+            _ if self.is_apart => starts[round],
+            steps => round / self.at_once % steps * self.step + starts[round % self.at_once],
         }
     }
 
@@ -119,6 +137,14 @@ impl Sizes {
             largest = largest.max(block);
         }
         Sizes { all, largest }
+    }
+
+    /// An upper bound on the units of the messages at this place of their steps.
+    fn at(&self, place: usize, stage: &Stage) -> usize {
+        let shape = stage.plan.shape();
+        let rounds = (place..shape.rounds).step_by(shape.at_once);
+        let widths = rounds.map(|round| stage.plan.width(round));
+        self.of(widths.max().unwrap_or(0))
     }
 
     /// An upper bound on the units of a message of `width` blocks.

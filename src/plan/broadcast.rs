@@ -88,13 +88,42 @@ impl Broadcast {
         }
     }
 
-    fn block(&self, entry: i8, round: usize) -> Option<Block> {
-        let index = self.phases.block(entry, self.phases.shift(round))?;
-        Some(Block {
-            message: 0,
-            index,
-            of: self.phases.blocks(),
-        })
+    /// The process that is sent to in round `index`, and the one that is received from.
+    pub(super) fn neighbours(&self, index: usize) -> [usize; 2] {
+        let (p, skip) = (self.skips.processes(), self.skip(index));
+        [plus(self.rank, skip, p), minus(self.rank, skip, p)]
+    }
+
+    /// The block that leaves in round `index`, if one does.
+    pub(super) fn sent(&self, index: usize) -> Option<usize> {
+        let [to, _] = self.neighbours(index);
+        self.block(&self.schedules.send, index)
+            .filter(|_| to != self.schedules.root)
+    }
+
+    /// The block that arrives in round `index`, if one does.
+    pub(super) fn received(&self, index: usize) -> Option<usize> {
+        self.block(&self.schedules.receive, index)
+            .filter(|_| self.rank != self.schedules.root)
+    }
+
+    /// What the root does in round `index`, on every process: it sends this block to that process.
+    pub(super) fn sent_by_root(&self, index: usize) -> (usize, usize) {
+        let to = plus(
+            self.schedules.root,
+            self.skip(index),
+            self.skips.processes(),
+        );
+        (index.min(self.phases.blocks() - 1), to)
+    }
+
+    fn block(&self, schedule: &[i8], index: usize) -> Option<usize> {
+        let entry = schedule[self.phases.skip_index(index)];
+        self.phases.block(entry, self.phases.shift(index))
+    }
+
+    fn skip(&self, index: usize) -> usize {
+        self.skips.skip(self.phases.skip_index(index))
     }
 }
 
@@ -104,25 +133,23 @@ impl Plan for Broadcast {
     }
 
     fn fill(&self, index: usize, round: &mut Round) {
-        let (p, root) = (self.skips.processes(), self.schedules.root);
-        let k = self.phases.skip_index(index);
-        round.to = plus(self.rank, self.skips.skip(k), p);
-        round.from = minus(self.rank, self.skips.skip(k), p);
-        let is_root = self.rank == root;
-        if round.to != root {
-            if let Some(block) = self.block(self.schedules.send[k], index) {
-                let source = if is_root {
-                    Source::Input
-                } else {
-                    Source::Result
-                };
-                round.send(block, source);
-            }
+        let of = self.phases.blocks();
+        let block = |index| Block {
+            message: 0,
+            index,
+            of,
+        };
+        [round.to, round.from] = self.neighbours(index);
+        if let Some(index) = self.sent(index) {
+            let source = if self.rank == self.schedules.root {
+                Source::Input
+            } else {
+                Source::Result
+            };
+            round.send(block(index), source);
         }
-        if !is_root {
-            if let Some(block) = self.block(self.schedules.receive[k], index) {
-                round.receive(block, Arrival::Store);
-            }
+        if let Some(index) = self.received(index) {
+            round.receive(block(index), Arrival::Store);
         }
     }
 

@@ -23,7 +23,10 @@
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
 //! | [`Leaders`]`<P>` | the first two and doubling, by node | future work of 1 |
 //! | [`Reversed`]`<Leaders<P>>` | reductions and reduce-scatters, by node | future work of 1 |
-//! | [`Lanes`], [`Reversed`]`<Lanes>` | doubling, by all processes of a node | 2, by node |
+//! | [`BroadcastLanes`] | MPI_Bcast, by several of a node | future work of 1 |
+//! | [`Reversed`]`<BroadcastLanes>` | MPI_Reduce, by several of a node | future work of 1 |
+//! | [`AllgatherLanes`] | doubling, by all of a node | 2, by node |
+//! | [`Reversed`]`<AllgatherLanes>` | reduce-scatter, by all of a node | 2, by node |
 //! | [`Direct`] | gather and scatter within a node, for the above | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
 //! | [`Shared`] | all of these, on one node, by memory that its processes share | |
@@ -43,13 +46,14 @@
 #![forbid(unsafe_code)]
 
 mod all_to_all;
+mod allgather_lanes;
 mod broadcast;
+mod broadcast_lanes;
 mod census;
 mod direct;
 mod doubling;
 mod exchange;
 mod gather;
-mod lanes;
 mod leaders;
 mod ordered;
 mod pairwise;
@@ -60,13 +64,14 @@ mod successive;
 mod tree_broadcast;
 
 pub use all_to_all::{AllToAll, Routes};
+pub use allgather_lanes::AllgatherLanes;
 pub use broadcast::{Broadcast, Schedules};
+pub use broadcast_lanes::BroadcastLanes;
 pub use census::{Census, Sent};
 pub use direct::Direct;
 pub use doubling::{Doubling, Segments};
 pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
-pub use lanes::Lanes;
 pub use leaders::{Heads, Leaders, Messages};
 pub use ordered::Ordered;
 pub use pairwise::Pairwise;
@@ -383,8 +388,10 @@ plans! {
     LeadersReduceScatter(Reversed<Leaders<Doubling>>),
     LeadersPipelinedAllgather(Leaders<PipelinedAllgather>),
     LeadersPipelinedReduceScatter(Reversed<Leaders<PipelinedAllgather>>),
-    LanesAllgather(Lanes),
-    LanesReduceScatter(Reversed<Lanes>),
+    LanesBroadcast(BroadcastLanes),
+    LanesReduction(Reversed<BroadcastLanes>),
+    LanesAllgather(AllgatherLanes),
+    LanesReduceScatter(Reversed<AllgatherLanes>),
 }
 
 const NOTHING: Shape = Shape {

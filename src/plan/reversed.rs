@@ -45,8 +45,13 @@ impl<P: Plan> Plan for Reversed<P> {
 }
 
 impl<P: Plan> Reversed<P> {
+    /// Rounds that are run at once keep their order, in which their sends are started.
     fn forward(&self, index: usize) -> usize {
-        self.0.shape().rounds - 1 - index
+        let Shape {
+            rounds, at_once, ..
+        } = self.0.shape();
+        let step = index / at_once;
+        rounds - (step + 1) * at_once + index % at_once
     }
 }
 

@@ -68,11 +68,13 @@ pub enum Algorithm {
     },
     /// In memory that the processes of one node share.
     Shared,
-    /// The same as `Doubling`: each process of a node with its counterparts on the other nodes, and
-    /// from there within the nodes.
+    /// The same as `Circulant` or, in steps, `Doubling`: processes of each node, each with its
+    /// counterparts on the other nodes, and from there within the nodes.
     Lanes {
-        /// Bytes of a step between nodes.
-        segment: usize,
+        /// How messages between nodes are cut.
+        cut: Cut,
+        /// How many processes of each node: all of them, if it goes in steps.
+        lanes: usize,
     },
 }
 
@@ -131,7 +133,10 @@ impl Algorithm {
             | Algorithm::Dissemination { segment }
             | Algorithm::Growing { segment }
             | Algorithm::Pairwise { segment }
-            | Algorithm::Lanes { segment } => segment,
+            | Algorithm::Lanes {
+                cut: Cut::Segments(segment),
+                ..
+            } => segment,
             _ => usize::MAX,
         }
     }
@@ -142,6 +147,10 @@ impl Algorithm {
             Algorithm::Circulant { blocks }
             | Algorithm::Leaders {
                 cut: Cut::Blocks(blocks),
+            }
+            | Algorithm::Lanes {
+                cut: Cut::Blocks(blocks),
+                ..
             } => blocks,
             _ => 1,
         }
@@ -177,7 +186,10 @@ mod tests {
             Algorithm::Growing { segment },
             Algorithm::Pairwise { segment },
             Algorithm::Shared,
-            Algorithm::Lanes { segment },
+            Algorithm::Lanes {
+                cut: Cut::Segments(segment),
+                lanes: 1,
+            },
         ];
         assert_eq!(all.len(), Algorithm::VARIANTS.len());
         for algorithm in all {

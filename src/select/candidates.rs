@@ -11,11 +11,11 @@
 
 use super::algorithm::{Algorithm, Cut};
 use super::cost::{self, Cost, Network, blocks};
-use super::facts::{Facts, Operation, Order};
+use super::facts::{Facts, Operation, Order, phases};
 use super::learned::NATIVE;
 use super::native;
 use super::rules::CallRule;
-use super::settings::{BcastOrder, Settings, TRANSFERS_MAX};
+use super::settings::{BcastOrder, ROUNDS_OF_LANE, Settings, TRANSFERS_MAX};
 use super::sizes::MESSAGE_MAX;
 use crate::schedule::Sequence;
 
@@ -131,6 +131,21 @@ const LANES_FROM: u64 = 128 << 10;
 /// nodes of 32 processes. Nodes of 16 and more were not emulated.
 const LANES_FROM_PROCESSES: usize = 16;
 
+/// From how many bytes on broadcasts and reductions are by lanes where no time was taken, and from
+/// where they are tried so. With the blocks that they then have, lanes take up to 1.02 times as
+/// long on the same emulated nodes. In simulation they take 0.96 times as long, and half as long
+/// where a process has no more than 0.4 of a port.
+const ROOTED_LANES_FROM: u64 = 256 << 10;
+
+/// Whether a call is rather by lanes than by leaders where the cost model sees no difference. A
+/// forced broadcast or reduction has so many blocks that the messages of lanes are too small.
+fn prefers_lanes(facts: &Facts, sizing: Sizing) -> bool {
+    match facts.operation.is_rooted() {
+        true => facts.bytes >= ROOTED_LANES_FROM && !matches!(sizing, Sizing::Given),
+        false => facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES,
+    }
+}
+
 /// The candidates for a call of MPI's.
 ///
 /// - A broadcast whose root follows the one before goes along the tree, if that was asked for.
@@ -142,9 +157,10 @@ const LANES_FROM_PROCESSES: usize = 16;
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
-/// - Where these have as many processes each, what has one block and parts also by lanes. By the
-///   cost model they take as long as leaders. [Large](LANES_FROM) ones come first, since all
-///   processes of a node combine and copy.
+/// - Where these have as many processes each, what has one block and parts also by lanes. A
+///   broadcast or a reduction also by lanes where all nodes have several processes. By the cost
+///   model they take as long as by leaders. [Large](LANES_FROM) ones come first, since several
+///   processes of a node combine, copy and use the port.
 /// - On one node, all are in shared memory, if there may be any.
 pub(super) fn candidates(
     facts: &Facts,
@@ -154,7 +170,7 @@ pub(super) fn candidates(
     let facts = *facts;
     let mut slots = slots(&facts, settings, sizing);
     // Of candidates that cost the same the first counts.
-    if facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES {
+    if prefers_lanes(&facts, sizing) {
         slots.rotate_right(1);
     }
     slots.into_iter().flatten().map(move |algorithm| Candidate {
@@ -211,7 +227,7 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
         let may_be_one = is_allowed && !cost::are_blocks_given(facts.operation, settings);
         match pipelined(Some(doubling).filter(|_| may_be_one)) {
             [_, Some(Algorithm::Circulant { blocks: 1 }), ..] => only(doubling),
-            [Some(_), ..] if facts.are_nodes_equal && cost::is_one_block_best(facts) => {
+            [Some(_), ..] if facts.smallest_node.is_none() && cost::is_one_block_best(facts) => {
                 only(doubling)
             }
             all => all,
@@ -288,12 +304,58 @@ pub(super) fn by_leaders(
     })
 }
 
+/// By lanes.
+fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+    if !may_be_on_nodes(facts, settings) {
+        return None;
+    }
+    match facts.operation {
+        Operation::Bcast | Operation::Reduce => in_blocks_by_lanes(facts, settings, sizing),
+        _ => in_one_block_by_lanes(facts, settings, sizing),
+    }
+}
+
+/// A broadcast or a reduction by lanes, on nodes of several processes each.
+fn in_blocks_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+    let lanes = settings.lanes.min(facts.least_processes_per_node());
+    let is_small = facts.bytes < ROOTED_LANES_FROM && !matches!(sizing, Sizing::Given);
+    let [_, n, ..] = by_leaders(facts, settings, sizing);
+    let blocks = n?.blocks();
+    let scratch = match facts.operation {
+        Operation::Bcast => 0,
+        _ => scratch_of_lanes(facts, settings, (blocks, lanes)),
+    };
+    let fits = scratch <= settings.scratch_max;
+    let cut = Cut::Blocks(blocks);
+    (lanes > 1 && !is_small && fits).then_some(Algorithm::Lanes { cut, lanes })
+}
+
+/// Scratch of a reduction by so many lanes. What arrives in a step is kept as long as its block is
+/// under way, or to the end. A step brings a part of a block across, one from each other head, and
+/// for each lane one from another process; and a whole block in the place of one of these.
+fn scratch_of_lanes(facts: &Facts, settings: &Settings, (n, lanes): (usize, usize)) -> u64 {
+    /// From its feed to its last transfer, besides 2 q steps across and 2 q' within.
+    const STEPS_OF_BLOCK: usize = 4;
+    let rounds_of = |steps: usize| {
+        let rounds = steps * ROUNDS_OF_LANE * lanes;
+        rounds.min(TRANSFERS_MAX)
+    };
+    let steps_of = |rounds: usize| rounds.div_ceil(ROUNDS_OF_LANE * lanes);
+    let (across, within) = (phases(facts.nodes), phases(facts.processes_per_node()));
+    let depth = (across + within) as usize;
+    let outstanding = rounds_of(settings.window) + rounds_of(settings.sends);
+    let steps = (2 * depth + STEPS_OF_BLOCK + steps_of(outstanding)).min(n + depth);
+    let parts = steps * (3 * lanes - 1) + rounds_of(settings.sends) * lanes;
+    let part = facts.bytes.div_ceil((n * lanes) as u64);
+    part.saturating_mul(parts as u64)
+}
+
 /// The algorithm with one block by lanes, on nodes with equal numbers of processes.
 ///
 /// A quarter of scratch is for the messages of a step, which are not one stretch of memory. A
 /// reduce-scatter keeps all that it receives in the rest: up to the largest part, once for each
 /// process. An allreduce that has too little of it goes in pieces.
-fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+fn in_one_block_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
     let fits = match facts.operation {
         Operation::Allgather | Operation::Allgatherv | Operation::Allreduce => true,
         Operation::ReduceScatter | Operation::ReduceScatterBlock => {
@@ -302,7 +364,7 @@ fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algori
         }
         _ => false,
     };
-    if !fits || !facts.are_nodes_equal || !may_be_on_nodes(facts, settings) {
+    if !fits || facts.smallest_node.is_some() {
         return None;
     }
     let has_one_block = !facts.operation.is_pipelined()
@@ -323,7 +385,8 @@ fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algori
     let wanted = cost::segment_of_lanes(facts, network);
     let segment = wanted.min(settings.segment).min(most).max(1);
     let segment = usize::try_from(segment).unwrap_or(usize::MAX);
-    Some(Algorithm::Lanes { segment })
+    let cut = Cut::Segments(segment);
+    Some(Algorithm::Lanes { cut, lanes: k })
 }
 
 /// In memory that the processes of one node share.

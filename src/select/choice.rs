@@ -315,9 +315,85 @@ mod tests {
         // A flat circulant graph would cross each node's port 32 times over.
         let on_nodes = choose(&call(64 * MIB, 1152, 36), &auto);
         assert!(
-            matches!(on_nodes, Ok(Algorithm::Leaders { .. })),
+            matches!(on_nodes, Ok(Algorithm::Lanes { lanes: 4, .. })),
             "{on_nodes:?}"
         );
+    }
+
+    /// Broadcasts and reductions are by as many lanes as the settings and the smallest node allow:
+    /// large ones by default, all where a rule says so, and none that are forced.
+    #[test]
+    fn rooted_calls_are_by_lanes_of_several_processes() {
+        let with = |lanes| Settings {
+            lanes,
+            ..Settings::default()
+        };
+        let lanes_of = |facts: Facts, settings: &Settings| match choose(&facts, settings) {
+            Ok(Algorithm::Lanes {
+                cut: Cut::Blocks(_),
+                lanes,
+            }) => Some(lanes),
+            _ => None,
+        };
+        let of_smallest = |smallest_node| Facts {
+            smallest_node,
+            ..call(64 * MIB, 64, 8)
+        };
+        let expected = [
+            (None, 4, Some(4)),
+            (None, 3, Some(3)),
+            (None, 32, Some(8)),
+            (None, 1, None),
+            (Some(2), 4, Some(2)),
+            (Some(5), 4, Some(4)),
+            (Some(1), 4, None),
+        ];
+        for (smallest, most, lanes) in expected {
+            let found = lanes_of(of_smallest(smallest), &with(most));
+            assert_eq!(found, lanes, "{smallest:?} {most}");
+        }
+        let auto = Settings::default();
+        assert_eq!(lanes_of(call(256 << 10, 64, 8), &auto), Some(4));
+        assert_eq!(lanes_of(call((256 << 10) - 1, 64, 8), &auto), None);
+        let force = Settings {
+            force: true,
+            ..Settings::default()
+        };
+        assert_eq!(lanes_of(of_smallest(None), &force), None);
+        let cut = Cut::Blocks(1);
+        let lanes = Algorithm::Lanes { cut, lanes: 1 };
+        let ruled = Settings {
+            rules: vec![CallRule {
+                algorithm: Some(lanes.index()),
+                ..CallRule::plain(Operation::Bcast, Mode::Circulant)
+            }],
+            ..Settings::default()
+        };
+        assert_eq!(lanes_of(call(MIB, 64, 8), &ruled), Some(4));
+        assert_eq!(lanes_of(call(8192, 64, 8), &ruled), Some(4));
+    }
+
+    /// A reduction keeps what arrives. Where that is more than scratch may be, it is not by lanes.
+    #[test]
+    fn reductions_by_lanes_fit_into_scratch() {
+        let reduction = |units| Facts {
+            operation: Operation::Reduce,
+            units,
+            order: Order::Any,
+            ..call(64 * MIB, 64, 8)
+        };
+        let is_by_lanes = |units, scratch_max| {
+            let settings = Settings {
+                scratch_max,
+                ..Settings::default()
+            };
+            let choice = choose(&reduction(units), &settings);
+            matches!(choice, Ok(Algorithm::Lanes { .. }))
+        };
+        assert!(is_by_lanes(u64::MAX, 64 * MIB));
+        assert!(!is_by_lanes(u64::MAX, MIB));
+        // Few units make few blocks, which are large.
+        assert!(!is_by_lanes(4, 64 * MIB));
     }
 
     /// By leaders goes what may, where there are several nodes and several processes on one of
@@ -730,7 +806,7 @@ mod tests {
                             operation,
                             largest: (bytes / part).max(bytes / processes as u64),
                             order,
-                            are_nodes_equal: processes % nodes == 0,
+                            smallest_node: (processes % nodes != 0).then_some(1),
                             ..call(bytes, processes, nodes)
                         };
                         let any = choose_on_any_nodes(&on(processes), &settings);
@@ -784,7 +860,7 @@ mod tests {
                         let is_alone = operation.is_whole() || facts.nodes == processes;
                         assert!(!is_alone || choose(&facts, &auto).is_err(), "{facts:?}");
                         let are_uneven = Facts {
-                            are_nodes_equal: false,
+                            smallest_node: Some(1),
                             ..facts
                         };
                         assert!(choose(&are_uneven, &auto).is_err(), "{facts:?}");

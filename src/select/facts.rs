@@ -28,8 +28,8 @@ pub struct Facts {
     pub smaller_group: usize,
     /// The nodes (shared-memory domains) on which they are.
     pub nodes: usize,
-    /// Whether there are as many on each.
-    pub are_nodes_equal: bool,
+    /// The fewest processes on a node, if there are not as many on each.
+    pub smallest_node: Option<usize>,
     /// A broadcast: whether its root is the next owner after the root of the broadcast before.
     pub follows: bool,
     /// What is not known yet. The other fields then say what speaks for circulant: the most bytes,
@@ -74,7 +74,7 @@ impl Facts {
             processes,
             smaller_group: 0,
             nodes: processes,
-            are_nodes_equal: true,
+            smallest_node: None,
             follows: false,
             unknown: Unknown::Nothing,
         }
@@ -100,7 +100,7 @@ impl Facts {
     pub fn on(self, nodes: &Nodes) -> Facts {
         Facts {
             nodes: nodes.count(),
-            are_nodes_equal: nodes.are_equal(),
+            smallest_node: Some(nodes.smallest()).filter(|_| !nodes.are_equal()),
             ..self
         }
     }
@@ -119,6 +119,12 @@ impl Facts {
     /// q = ceil(log2 p): the rounds that one block needs to reach every process.
     pub(super) fn phases(&self) -> u32 {
         phases(self.processes)
+    }
+
+    /// The fewest processes that share one node.
+    pub(super) fn least_processes_per_node(&self) -> usize {
+        let evenly = self.processes / self.nodes.max(1);
+        self.smallest_node.unwrap_or(evenly)
     }
 
     /// The most processes that share one node, if they are spread evenly.
@@ -278,13 +284,19 @@ mod tests {
 
     #[test]
     fn nodes_are_counted_and_compared() {
-        let facts = Facts::new(Operation::Bcast, 3);
         let on = |keys: &[u64]| {
+            let facts = Facts::new(Operation::Bcast, keys.len());
             let facts = facts.on(&Nodes::of_keys(keys));
-            (facts.nodes, facts.are_nodes_equal)
+            (
+                facts.nodes,
+                facts.smallest_node,
+                facts.least_processes_per_node(),
+            )
         };
-        assert_eq!(on(&[7, 8, 7]), (2, false));
-        assert_eq!(on(&[7, 8, 9]), (3, true));
+        assert_eq!(on(&[7, 8, 7]), (2, Some(1), 1));
+        assert_eq!(on(&[7, 8, 7, 8, 8]), (2, Some(2), 2));
+        assert_eq!(on(&[7, 8, 9]), (3, None, 1));
+        assert_eq!(on(&[7, 8, 8, 7]), (2, None, 2));
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn patterns(call: &Facts) -> [Cost; 4] {
     }
     let spread = Spread::of(call);
     let (q, others) = (spread.phases, spread.others());
-    let is_even = call.are_nodes_equal && spread.per_port > 1.0;
+    let is_even = call.smallest_node.is_none() && spread.per_port > 1.0;
     match call.operation {
         operation if call.nodes <= FEW_NODES && operation.is_whole() => [spread.cost(q, 1.0); 4],
         _ if call.nodes <= FEW_NODES && !is_even => [spread.cost(q, others); 4],

@@ -145,7 +145,7 @@ impl CallRule {
         let cut = Cut::Blocks(1);
         let of_nodes = [
             Algorithm::Leaders { cut },
-            Algorithm::Lanes { segment: 0 },
+            Algorithm::Lanes { cut, lanes: 1 },
             Algorithm::Shared,
         ];
         let is_of_nodes = |index| of_nodes.iter().any(|algorithm| algorithm.index() == index);
@@ -202,7 +202,7 @@ pub fn read(operation: Operation, text: &str) -> Result<Vec<CallRule>, Misread> 
 /// The names of algorithms that run `operation` where the facts of a call allow it.
 fn algorithms(operation: Operation) -> &'static [&'static str] {
     match operation {
-        Operation::Bcast | Operation::Reduce => &["leaders", "shared"],
+        Operation::Bcast | Operation::Reduce => &["leaders", "lanes", "shared"],
         Operation::Allgather | Operation::Allgatherv => {
             &["doubling", "exchange", "leaders", "lanes", "shared"]
         }
@@ -452,7 +452,7 @@ mod tests {
         let whole = bcast("nativ").expect_err("no rule");
         assert_eq!(
             whole,
-            "accepted is auto, native, circulant, leaders or shared"
+            "accepted is auto, native, circulant, leaders, lanes or shared"
         );
         let doubling = read(Operation::Allgatherv, "doubling,segment=64K");
         let name =

@@ -54,6 +54,9 @@ pub struct Settings {
     pub successive: Successive,
     /// The most bytes of values in a message from owner to owner, unless a single value has more.
     pub relayed: u64,
+    /// How many processes of each node share its port, at most, in broadcasts and reductions by
+    /// lanes.
+    pub lanes: usize,
     /// This many ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
     /// How ranks are placed on nodes of that size.
@@ -192,6 +195,12 @@ pub const CHUNKS_MAX: u64 = 16;
 /// The most sends of a call, and the most receives, that are outstanding at a time.
 pub const TRANSFERS_MAX: usize = 64;
 
+/// The rounds that a broadcast or a reduction runs at once for each of its lanes.
+pub const ROUNDS_OF_LANE: usize = 2;
+
+/// The most lanes of one.
+pub const LANES_MAX: usize = TRANSFERS_MAX / ROUNDS_OF_LANE;
+
 /// F as shipped.
 pub const F: f64 = 18.0;
 
@@ -225,6 +234,7 @@ impl Default for Settings {
             bcast_order: BcastOrder::default(),
             successive: Successive::default(),
             relayed: 1 << 10,
+            lanes: 4,
             node_size: None,
             placement: Placement::default(),
             chunks: 1,

@@ -9,7 +9,7 @@ use strum::{VariantArray, VariantNames};
 
 use super::facts::Operation;
 use super::settings::{
-    BcastOrder, CHUNKS_MAX, Merging, Pacing, Select, Settings, Successive, TRANSFERS_MAX,
+    BcastOrder, CHUNKS_MAX, LANES_MAX, Merging, Pacing, Select, Settings, Successive, TRANSFERS_MAX,
 };
 use super::sizes::{BLOCKS_MAX, MESSAGE_MAX};
 use super::variable::{Accepts, Variable};
@@ -233,6 +233,14 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 0: none",
                 |s| s.shared_max,
                 |s, word| s.shared_max = word,
+            ),
+            Variable::agreed(
+                "CIRCULANT_LANES",
+                Accepts::Number(1..=LANES_MAX as u64),
+                "broadcasts and reductions by lanes: processes of each node that exchange with \
+                other nodes, at most; 1: these go by leaders",
+                |s| s.lanes as u64,
+                |s, word| s.lanes = word as usize,
             ),
             Variable::agreed(
                 "CIRCULANT_COMMUNICATORS",

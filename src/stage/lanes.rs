@@ -1,14 +1,45 @@
-//! The algorithms with one block on nodes with equal numbers of processes, all of which use the
-//! port: see [`Lanes`].
+//! The same algorithms on nodes of whose processes several use the port. A broadcast and a
+//! reduction have any number of lanes: see [`BroadcastLanes`]. The algorithms with one block have
+//! as many as each node has processes: see [`AllgatherLanes`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Span, Stages, View, doubling, even};
-use crate::plan::{Lanes, Reversed};
+use super::{Cutting, Span, Stages, View, broadcast, doubling, even};
+use crate::plan::{AllgatherLanes, BroadcastLanes, Plan, Reversed};
 use crate::team::{Machine, Team};
 
 impl Stages {
+    /// `range` from `root` to all, in `blocks` blocks, by so many lanes: no more than the smallest
+    /// node has processes.
+    pub fn broadcast_by_lanes(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        root: usize,
+        (blocks, lanes): (usize, usize),
+        range: Range<usize>,
+    ) {
+        self.add(team, true, parts(range, lanes), |_| {
+            from_root(machine, root, blocks, lanes)
+        });
+        self.cut(Cutting::Parts(lanes));
+    }
+
+    /// `range`, combined at `root`, in `blocks` blocks, by so many lanes.
+    pub fn reduction_by_lanes(
+        &mut self,
+        (team, machine): (&Team, &Machine),
+        root: usize,
+        (blocks, lanes): (usize, usize),
+        range: Range<usize>,
+        in_place: bool,
+    ) {
+        self.add(team, in_place, parts(range, lanes), |_| {
+            Reversed(from_root(machine, root, blocks, lanes))
+        });
+        self.cut(Cutting::Parts(lanes));
+    }
+
     /// Message j from rank j to all, for all j, in steps of about `segment` units.
     pub fn allgather_by_lanes(
         &mut self,
@@ -52,8 +83,21 @@ impl Stages {
     }
 }
 
-fn lanes(machine: &Machine, view: &View, segment: usize) -> Lanes {
+/// The messages of which each is a part of every block of `range`.
+fn parts(range: Range<usize>, lanes: usize) -> impl Iterator<Item = Span> {
+    std::iter::repeat_n(Span::at(range), lanes)
+}
+
+fn from_root(machine: &Machine, root: usize, blocks: usize, lanes: usize) -> BroadcastLanes {
+    let (nodes, place) = (&machine.nodes, machine.place);
+    let across = broadcast(&machine.leaders, nodes.node(root), blocks);
+    let head = BroadcastLanes::first_head(nodes, nodes.node(place), root);
+    let within = broadcast(&machine.node, head, across.shape().rounds);
+    BroadcastLanes::new(across, within, lanes, (Arc::clone(nodes), place), root)
+}
+
+fn lanes(machine: &Machine, view: &View, segment: usize) -> AllgatherLanes {
     let across = doubling(&machine.leaders, view.longest(), segment);
     let place = (Arc::clone(&machine.nodes), machine.place);
-    Lanes::new(across, machine.node.sequence(), place)
+    AllgatherLanes::new(across, machine.node.sequence(), place)
 }

@@ -31,6 +31,8 @@ pub enum Cutting {
     Even,
     /// Into so many strips, q, and these evenly. The last block is empty.
     Strips(usize),
+    /// Evenly, and each block evenly into so many parts: message j is part j of every block.
+    Parts(usize),
 }
 
 impl Cutting {
@@ -46,34 +48,45 @@ impl Cutting {
     /// The blocks of a plan for n blocks with data.
     pub fn blocks_of_plan(self, n: usize) -> usize {
         match self {
-            Cutting::Even => n,
+            Cutting::Even | Cutting::Parts(_) => n,
             Cutting::Strips(_) => n + 1,
         }
     }
 
     /// The units of a block of a message of `length` units.
     pub(super) fn range(self, block: Block, length: usize) -> Range<usize> {
-        let Cutting::Strips(q) = self else {
-            return block.range(length);
-        };
-        let n = self.with_data(block.of);
-        if block.index == n {
-            return length..length;
+        match self {
+            Cutting::Even => block.range(length),
+            Cutting::Strips(q) => {
+                let n = self.with_data(block.of);
+                if block.index == n {
+                    return length..length;
+                }
+                block_range(length, n, block.index % q * (n / q) + block.index / q)
+            }
+            Cutting::Parts(parts) => {
+                let whole = block.range(length);
+                let part = block_range(whole.len(), parts, block.message);
+                whole.start + part.start..whole.start + part.end
+            }
         }
-        block_range(length, n, block.index % q * (n / q) + block.index / q)
     }
 
     /// n, if a plan has so many blocks.
     pub(super) fn with_data(self, blocks: usize) -> usize {
         match self {
-            Cutting::Even => blocks,
+            Cutting::Even | Cutting::Parts(_) => blocks,
             Cutting::Strips(_) => blocks - 1,
         }
     }
 
     /// The most units of a block, in a message of `length` units, if a plan has so many blocks.
     pub fn longest(self, blocks: usize, length: usize) -> usize {
-        length.div_ceil(self.with_data(blocks).max(1))
+        let block = length.div_ceil(self.with_data(blocks).max(1));
+        match self {
+            Cutting::Parts(parts) => block.div_ceil(parts),
+            Cutting::Even | Cutting::Strips(_) => block,
+        }
     }
 }
 

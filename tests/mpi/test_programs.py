@@ -39,16 +39,20 @@ VARIANTS = {
 }
 # What leaders of nodes run.
 BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
-# What lanes run, on nodes with as many processes each.
-BY_LANES = BY_LEADERS - {"bcast", "reduce"}
-LANES = {operation.upper(): "lanes" for operation in BY_LANES}
+# The same is run by lanes, on nodes with as many processes each; broadcasts and reductions on any of several.
+LANES = {operation.upper(): "lanes" for operation in BY_LEADERS}
+ROOTED_LANES_VARIANTS = {
+    # On 8 processes the last node has two of them.
+    "two-lanes-of-three": {"NODE_SIZE": 3, "LANES": 2, "BLOCKS": 7, **LANES},
+    "three-lanes-of-four-widest-window": {"NODE_SIZE": 4, "LANES": 3, "WINDOW": 64, "SENDS": 64, "BLOCKS": 70, **LANES},
+}
 LANES_VARIANTS = {
     "lanes-of-two": {"NODE_SIZE": 2, **LANES},
     "lanes-of-four-by-linear": {"NODE_SIZE": 4, "SKIPS": "linear", **LANES},
     "lanes-of-four-cyclic-in-steps": {"NODE_SIZE": 4, "PLACEMENT": "cyclic", "SEGMENT": 3000, **LANES},
     "lanes-of-two-widest-window": {"NODE_SIZE": 2, "WINDOW": 64, "SENDS": 64, "SEGMENT": 300, **LANES},
 }
-VARIANTS |= LANES_VARIANTS
+VARIANTS |= LANES_VARIANTS | ROOTED_LANES_VARIANTS
 LANES_PROCESSES = [4, 8]
 # What runs in memory that the processes of one node share.
 SHARED = {operation.upper(): "shared" for operation in OPERATIONS}
@@ -129,7 +133,7 @@ def cases():
     for program in OPERATIONS:
         for processes in PROCESSES:
             yield program, processes, "default"
-        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS | LANES_VARIANTS
+        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS | LANES_VARIANTS | ROOTED_LANES_VARIANTS
         others = ONE_BLOCK_VARIANTS if program in ONE_BLOCK + NOT_PIPELINED else {}
         if program == "alltoall":
             others = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
@@ -141,8 +145,11 @@ def cases():
                 yield program, processes, variant
         for variant, settings in LANES_VARIANTS.items():
             for processes in LANES_PROCESSES:
-                if program in BY_LANES and settings["NODE_SIZE"] < processes:
+                if program in BY_LEADERS and settings["NODE_SIZE"] < processes:
                     yield program, processes, variant
+        if program in ("bcast", "reduce"):
+            for variant in ROOTED_LANES_VARIANTS:
+                yield program, 8, variant
     for program, counts in OTHERS.items():
         for processes in counts:
             yield program, processes, "default"
@@ -211,8 +218,8 @@ def test_program(mpi, native_run, report, program, processes, variant):
     if 1 < settings.get("NODE_SIZE", 1) < processes:
         ours = set(run.all_outcomes())
         assert run_by("leaders", run) | run_by("lanes", run) == ours & BY_LEADERS, run.describe()
-        if variant in LANES_VARIANTS:
-            assert run_by("lanes", run) == ours & BY_LANES, run.describe()
+        if variant in LANES_VARIANTS | ROOTED_LANES_VARIANTS:
+            assert run_by("lanes", run) == ours & BY_LEADERS, run.describe()
     if variant in SHARED_VARIANTS and processes > 1:
         assert run_by("shared", run) == set(run.all_outcomes()) & set(OPERATIONS), run.describe()
 

@@ -31,7 +31,7 @@ def sequence(mpi, report):
         ("BLOCK_SIZE", "1Q", "K, M or G"),
         ("F", "fast", "decimal number"),
         ("WINDOW", "-3", "from 1 to"),
-        ("BCAST", "quick", "auto, native, circulant, leaders or shared"),
+        ("BCAST", "quick", "auto, native, circulant, leaders, lanes or shared"),
         ("REDUCE_SCATTER_BLOCK", "1", "auto, native, circulant, doubling, ordered, leaders, lanes or shared"),
         ("PACING", "slow", "auto, synchronous or eager"),
         ("SKIPS", "doubling", "halving, power2, sqrt or linear"),

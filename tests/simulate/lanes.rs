@@ -6,11 +6,13 @@ use circulant::engine::{Pacing, Synchronous, scratch_units};
 use circulant::nodes::{Nodes, Placement};
 use circulant::plan::Plan;
 use circulant::schedule::Rule;
-use circulant::select::{self, Algorithm, Facts, Operation, Order, Settings};
+use circulant::select::{self, Algorithm, Cut, Facts, Operation, Order, Settings};
 use circulant::stage::{Stages, consecutive, even};
 use circulant::team::{Machine, Team};
 
-use crate::leaders::{Solved, ceil_log2, every_nodes, lengths, on_nodes, problem, solve};
+use crate::leaders::{
+    LENGTH, Solved, ceil_log2, every_nodes, lengths, on_nodes, problem, rooted, solve,
+};
 use crate::simulator::{Collective, Counts, Problem};
 
 /// Nodes with equal numbers of processes.
@@ -69,6 +71,70 @@ impl Case {
     /// What the ranks of a node have not.
     fn of_others(&self, solved: &Solved, node: usize) -> usize {
         self.total() - solved.of_node(node, &self.lengths)
+    }
+}
+
+/// Nodes and numbers of lanes, up to as many as the smallest has processes; and blocks and a root.
+fn rooted_cases() -> impl Iterator<Item = (Arc<Nodes>, usize, usize, usize)> {
+    every_nodes().flat_map(|nodes| {
+        let sizes = (0..nodes.count()).map(|node| nodes.ranks(node).len());
+        let (smallest, p) = (sizes.min().unwrap_or(1), nodes.processes());
+        let blocks_and_roots = [(1, 0), (2, p - 1), (7, p / 2), (3, p / 3)];
+        (1..=smallest).map(move |lanes| {
+            let (n, root) = blocks_and_roots[(lanes + p) % blocks_and_roots.len()];
+            (nodes.clone(), lanes, n, root)
+        })
+    })
+}
+
+/// n - 1 + ceil(log2 N) rounds across, ceil(log2 k) within, and one before them. Where all are
+/// heads, one is enough within.
+fn expect_rooted_rounds(solved: &Solved, nodes: &Nodes, lanes: usize, n: usize) {
+    let within = match nodes.largest() <= lanes {
+        true => 1,
+        false => ceil_log2(nodes.largest()),
+    };
+    let expected = n + ceil_log2(nodes.count()) + within;
+    let rounds = solved.counts.iter().map(|count| count.rounds);
+    assert!(
+        rounds.into_iter().all(|rounds| rounds == expected),
+        "{}",
+        solved.name
+    );
+}
+
+/// One unit comes into a node once, and to a process once, where it belongs. The units that cross a
+/// port are divided among its lanes.
+#[test]
+fn a_broadcast_by_lanes_enters_each_node_once() {
+    for (nodes, lanes, n, root) in rooted_cases() {
+        let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Broadcast { root });
+        let solved = solve(&whole, &nodes, |stages, on| {
+            stages.broadcast_by_lanes(on, root, (n, lanes), 0..LENGTH);
+        });
+        expect_rooted_rounds(&solved, &nodes, lanes, n);
+        solved.expect_units_of_lanes(&on_nodes(&flat), lanes);
+        let units = |rank| if rank == root { 0 } else { LENGTH };
+        solved.expect_units(|count| count.received, units);
+        assert!(solved.counts.iter().all(|count| count.copied == 0));
+    }
+}
+
+#[test]
+fn a_reduction_by_lanes_leaves_each_node_once() {
+    for (nodes, lanes, n, root) in rooted_cases() {
+        let p = nodes.processes();
+        let in_place = (p + n) % 2 == 0;
+        let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Reduction { root });
+        let whole = Problem { in_place, ..whole };
+        let solved = solve(&whole, &nodes, |stages, on| {
+            stages.reduction_by_lanes(on, root, (n, lanes), 0..LENGTH, in_place);
+        });
+        expect_rooted_rounds(&solved, &nodes, lanes, n);
+        solved.expect_units_of_lanes(&on_nodes(&flat), lanes);
+        let units = |rank| if rank == root { 0 } else { LENGTH };
+        solved.expect_units(|count| count.sent, units);
+        assert_eq!(solved.reduced(), (p - 1) * LENGTH, "{}", solved.name);
     }
 }
 
@@ -202,6 +268,67 @@ fn lanes_fit_into_scratch() {
     assert!(lanes > 300, "{lanes}");
 }
 
+/// The same of reductions, which have several blocks where nobody has measured the network.
+#[test]
+fn reductions_by_lanes_fit_into_scratch() {
+    let mut lanes = 0;
+    let sizes = [300_000, 4_000_000, 40_000_000, 200_000_000, 1_000_000_000];
+    for (count, k) in [(2, 2), (8, 4), (5, 3), (36, 32), (2, 64), (200, 4), (3, 7)] {
+        let nodes = Arc::new(Nodes::of_size(count * k, k, Placement::Blocked));
+        let most = [1, 2, 4, 7, 32];
+        let places = settings().flat_map(|settings| most.map(|lanes| (settings.clone(), lanes)));
+        for ((settings, lanes_max), bytes) in places.flat_map(|place| {
+            let with_size = move |bytes| (place.clone(), bytes);
+            sizes.map(with_size)
+        }) {
+            let settings = Settings {
+                force: false,
+                lanes: lanes_max,
+                ..settings
+            };
+            let name = format!("{bytes} on {count} x {k}, {settings:?}");
+            let Some(stages) = reduction_in_lanes(bytes, &nodes, &settings) else {
+                continue;
+            };
+            let asked = scratch_units(&stages, pacing(&settings));
+            assert!(
+                asked <= settings.scratch_max as usize,
+                "{asked} bytes: {name}"
+            );
+            let at_once = stages
+                .as_slice()
+                .iter()
+                .map(|stage| stage.plan.shape().at_once);
+            assert!(at_once.max() <= Some(64), "{name}");
+            lanes += 1;
+        }
+    }
+    assert!(lanes > 300, "{lanes}");
+}
+
+/// The stages of rank 0 in a reduction of so many bytes, if it is by lanes.
+fn reduction_in_lanes(bytes: usize, nodes: &Arc<Nodes>, settings: &Settings) -> Option<Stages> {
+    let p = nodes.processes();
+    let facts = Facts {
+        bytes: bytes as u64,
+        largest: bytes as u64,
+        ..Facts::new(Operation::Reduce, p)
+    };
+    let Ok(Algorithm::Lanes {
+        cut: Cut::Blocks(blocks),
+        lanes,
+    }) = select::choose(&facts.on(nodes), settings)
+    else {
+        return None;
+    };
+    let ranks: Vec<_> = (0..p).collect();
+    let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
+    let team = Team::whole(p, 0, settings.skips);
+    let mut stages = Stages::default();
+    stages.reduction_by_lanes((&team, &machine), 0, (blocks, lanes), 0..bytes, false);
+    Some(stages)
+}
+
 fn pacing(settings: &Settings) -> Pacing {
     Pacing {
         window: settings.window,
@@ -225,7 +352,11 @@ fn stages_in_lanes(
         order: Order::Any,
         ..Facts::new(operation, p)
     };
-    let Ok(Algorithm::Lanes { segment }) = select::choose(&facts.on(nodes), settings) else {
+    let Ok(Algorithm::Lanes {
+        cut: Cut::Segments(segment),
+        ..
+    }) = select::choose(&facts.on(nodes), settings)
+    else {
         return None;
     };
     let ranks: Vec<_> = (0..p).collect();

@@ -41,12 +41,14 @@ pub enum Kind {
     AllgatherByLeaders,
     ReduceScatterByLeaders,
     AllreduceByLeaders,
+    BroadcastByLanes,
+    ReductionByLanes,
     AllgatherByLanes,
     ReduceScatterByLanes,
     AllreduceByLanes,
 }
 
-pub const KINDS: [Kind; 23] = [
+pub const KINDS: [Kind; 25] = [
     Kind::Broadcast,
     Kind::TreeBroadcast,
     Kind::Reduction,
@@ -67,6 +69,8 @@ pub const KINDS: [Kind; 23] = [
     Kind::AllgatherByLeaders,
     Kind::ReduceScatterByLeaders,
     Kind::AllreduceByLeaders,
+    Kind::BroadcastByLanes,
+    Kind::ReductionByLanes,
     Kind::AllgatherByLanes,
     Kind::ReduceScatterByLanes,
     Kind::AllreduceByLanes,
@@ -86,6 +90,7 @@ impl Kind {
                 | Kind::ReductionByLeaders
                 | Kind::ReduceScatterByLeaders
                 | Kind::AllreduceByLeaders
+                | Kind::ReductionByLanes
                 | Kind::ReduceScatterByLanes
                 | Kind::AllreduceByLanes
         )
@@ -115,6 +120,11 @@ impl Kind {
     }
 
     fn is_by_lanes(self) -> bool {
+        self.is_by_equal_lanes() || matches!(self, Kind::BroadcastByLanes | Kind::ReductionByLanes)
+    }
+
+    /// Whether all processes of a node have lanes, and nodes as many.
+    fn is_by_equal_lanes(self) -> bool {
         matches!(
             self,
             Kind::AllgatherByLanes | Kind::ReduceScatterByLanes | Kind::AllreduceByLanes
@@ -302,7 +312,7 @@ impl<'a> OnTeam<'a> {
     fn new(stage: &'a DrawnStage, call: &'a DrawnCall, range: Range<usize>) -> OnTeam<'a> {
         let p = call.ranks.len();
         let nodes = call.nodes.iter().copied().cycle().take(p);
-        let nodes = match stage.kind.is_by_lanes() {
+        let nodes = match stage.kind.is_by_equal_lanes() {
             true => equal_nodes(nodes.collect()),
             false => nodes.collect(),
         };
@@ -326,19 +336,22 @@ impl<'a> OnTeam<'a> {
     fn is_possible(&self) -> bool {
         let kind = self.stage.kind;
         (self.range.start == 0 || !kind.is_at_start())
-            && (!kind.is_by_leaders() || self.nodes.count() > 1)
-            && (!kind.is_by_lanes() || self.nodes.count() > 1 && self.nodes.are_equal())
+            && (!(kind.is_by_leaders() || kind.is_by_lanes()) || self.nodes.count() > 1)
+            && (!kind.is_by_equal_lanes() || self.nodes.are_equal())
     }
 
     /// What the stage has to leave; None if it starts from what is not said.
     fn outcome(&self, serial: &Serial) -> Option<Outcome> {
         let (ranks, kind) = (&self.call.ranks, self.stage.kind);
         match kind {
-            Kind::Broadcast | Kind::TreeBroadcast | Kind::BroadcastByLeaders => {
+            Kind::Broadcast
+            | Kind::TreeBroadcast
+            | Kind::BroadcastByLeaders
+            | Kind::BroadcastByLanes => {
                 let units = serial.said(ranks[self.root], self.range.clone());
                 units.map(Outcome::Everywhere)
             }
-            Kind::Reduction | Kind::ReductionByLeaders => {
+            Kind::Reduction | Kind::ReductionByLeaders | Kind::ReductionByLanes => {
                 let whole = serial.combined(ranks, &self.range, self.in_place);
                 whole.map(Outcome::AtRoot)
             }
@@ -435,7 +448,15 @@ impl<'a> OnTeam<'a> {
             0 => Cut::Blocks(blocks),
             _ => Cut::Segments(segment),
         };
+        let smallest = (0..self.nodes.count()).map(|node| self.nodes.ranks(node).len());
+        let lanes = 1 + segment % smallest.min().unwrap_or(1);
         match self.stage.kind {
+            Kind::BroadcastByLanes => {
+                stages.broadcast_by_lanes(on, root, (blocks, lanes), range);
+            }
+            Kind::ReductionByLanes => {
+                stages.reduction_by_lanes(on, root, (blocks, lanes), range, in_place);
+            }
             Kind::BroadcastByLeaders => stages.broadcast_by_leaders(on, root, blocks, range),
             Kind::ReductionByLeaders => {
                 stages.reduction_by_leaders(on, root, blocks, range, in_place);

@@ -43,7 +43,7 @@ use crate::schedule::Sequence;
 
 /// The rounds of one process: those across nodes and those within, in turn.
 #[derive(Clone, Debug)]
-pub struct Lanes {
+pub struct AllgatherLanes {
     /// Its rounds on its lane, by node.
     across: Doubling,
     /// The skips within a node.
@@ -64,15 +64,15 @@ enum Part {
     Nothing,
 }
 
-impl Lanes {
+impl AllgatherLanes {
     /// For process `rank`. `across` are its rounds on its lane, with one message from each node;
     /// `within` are the skips for the processes of a node.
     pub fn new(
         across: Doubling,
         within: Arc<Sequence>,
         (nodes, rank): (Arc<Nodes>, usize),
-    ) -> Lanes {
-        Lanes {
+    ) -> AllgatherLanes {
+        AllgatherLanes {
             across,
             within,
             node: nodes.node(rank),
@@ -160,7 +160,7 @@ impl Lanes {
     }
 }
 
-impl Plan for Lanes {
+impl Plan for AllgatherLanes {
     fn shape(&self) -> Shape {
         let across = self.across.shape();
         let rounds = self.at_once() * (across.rounds + self.within.rounds());
