@@ -60,6 +60,7 @@ SETTINGS = {
     "defaults": {},  # F = 18, window 1, sends 2
     "model": {"SELECT": "model"},
     "one lane": {"SELECT": "model", "LANES": 1},
+    "two lanes": {"BCAST": "lanes", "REDUCE": "lanes", "LANES": 2, "BLOCKS": 20},
 }
 
 

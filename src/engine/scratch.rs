@@ -38,8 +38,12 @@ impl Layout {
         }
         let pacing = pacing.of(&shape);
         let sizes = Sizes::new(stage);
-        let widths = (0..shape.rounds).map(|round| stage.plan.width(round));
-        let widest = widths.max().unwrap_or(0);
+        let (mut widest, mut step) = (0, 0usize);
+        for place in 0..shape.at_once {
+            let width = widest_at(place, stage);
+            widest = widest.max(width);
+            step = step.saturating_add(sizes.of(width));
+        }
         let (is_packed, has_partials) = (
             widest > 1 || shape.scratch == ScratchUse::Copies,
             shape.scratch == ScratchUse::Partials,
@@ -55,8 +59,6 @@ impl Layout {
         let all = shape.rounds / shape.at_once;
         let steps = slots.div_ceil(shape.at_once).min(all);
         let is_apart = steps == all;
-        let step = (0..shape.at_once).map(|place| sizes.at(place, stage));
-        let step = step.fold(0, usize::saturating_add);
         Layout {
             at_once: shape.at_once,
             steps,
@@ -88,19 +90,20 @@ impl Layout {
     /// otherwise with where those of a step are. With nothing, if nothing is received in scratch.
     pub(super) fn fill_starts(&self, stage: &Stage, starts: &mut Vec<usize>) {
         starts.clear();
+        if self.steps == 0 {
+            return;
+        }
         let (sizes, mut end) = (Sizes::new(stage), 0usize);
-        let (rounds, is_apart) = match (self.steps, self.is_apart) {
-            (0, _) => return,
-            (_, true) => (stage.plan.shape().rounds, true),
-            (_, false) => (self.at_once, false),
+        let rounds = match self.is_apart {
+            true => stage.plan.shape().rounds,
+            false => self.at_once,
         };
         starts.push(0);
-        starts.extend((1..rounds).map(|round| {
-            let before = match is_apart {
-                true => sizes.of(stage.plan.width(round - 1)),
-                false => sizes.at(round - 1, stage),
-            };
-            end = end.saturating_add(before);
+        starts.extend((0..rounds - 1).map(|round| {
+            end = end.saturating_add(sizes.of(match self.is_apart {
+                true => stage.plan.width(round),
+                false => widest_at(round, stage),
+            }));
             end
         }));
     }
@@ -120,6 +123,14 @@ impl Layout {
     }
 }
 
+/// The most blocks of a message at this place of its step.
+fn widest_at(place: usize, stage: &Stage) -> usize {
+    let shape = stage.plan.shape();
+    let rounds = (place..shape.rounds).step_by(shape.at_once);
+    let widths = rounds.map(|round| stage.plan.width(round));
+    widths.max().unwrap_or(0)
+}
+
 /// How large messages can be.
 struct Sizes {
     /// The sum of the largest blocks of all messages of the problem, and the largest of them.
@@ -137,14 +148,6 @@ impl Sizes {
             largest = largest.max(block);
         }
         Sizes { all, largest }
-    }
-
-    /// An upper bound on the units of the messages at this place of their steps.
-    fn at(&self, place: usize, stage: &Stage) -> usize {
-        let shape = stage.plan.shape();
-        let rounds = (place..shape.rounds).step_by(shape.at_once);
-        let widths = rounds.map(|round| stage.plan.width(round));
-        self.of(widths.max().unwrap_or(0))
     }
 
     /// An upper bound on the units of a message of `width` blocks.
