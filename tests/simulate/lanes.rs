@@ -287,7 +287,8 @@ fn reductions_by_lanes_fit_into_scratch() {
                 ..settings
             };
             let name = format!("{bytes} on {count} x {k}, {settings:?}");
-            let Some(stages) = reduction_in_lanes(bytes, &nodes, &settings) else {
+            let stages = stages_in_lanes(Operation::Reduce, &[bytes], &nodes, &settings);
+            let Some(stages) = stages else {
                 continue;
             };
             let asked = scratch_units(&stages, pacing(&settings));
@@ -306,29 +307,6 @@ fn reductions_by_lanes_fit_into_scratch() {
     assert!(lanes > 300, "{lanes}");
 }
 
-/// The stages of rank 0 in a reduction of so many bytes, if it is by lanes.
-fn reduction_in_lanes(bytes: usize, nodes: &Arc<Nodes>, settings: &Settings) -> Option<Stages> {
-    let p = nodes.processes();
-    let facts = Facts {
-        bytes: bytes as u64,
-        largest: bytes as u64,
-        ..Facts::new(Operation::Reduce, p)
-    };
-    let Ok(Algorithm::Lanes {
-        cut: Cut::Blocks(blocks),
-        lanes,
-    }) = select::choose(&facts.on(nodes), settings)
-    else {
-        return None;
-    };
-    let ranks: Vec<_> = (0..p).collect();
-    let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
-    let team = Team::whole(p, 0, settings.skips);
-    let mut stages = Stages::default();
-    stages.reduction_by_lanes((&team, &machine), 0, (blocks, lanes), 0..bytes, false);
-    Some(stages)
-}
-
 fn pacing(settings: &Settings) -> Pacing {
     Pacing {
         window: settings.window,
@@ -337,7 +315,7 @@ fn pacing(settings: &Settings) -> Pacing {
     }
 }
 
-/// The stages of rank 0 in a call of parts of `lengths` bytes, if it is by lanes.
+/// The stages of rank 0 in a call of parts of `lengths` bytes, or of one whole, if it is by lanes.
 fn stages_in_lanes(
     operation: Operation,
     lengths: &[usize],
@@ -352,11 +330,7 @@ fn stages_in_lanes(
         order: Order::Any,
         ..Facts::new(operation, p)
     };
-    let Ok(Algorithm::Lanes {
-        cut: Cut::Segments(segment),
-        ..
-    }) = select::choose(&facts.on(nodes), settings)
-    else {
+    let Ok(Algorithm::Lanes { cut, lanes }) = select::choose(&facts.on(nodes), settings) else {
         return None;
     };
     let ranks: Vec<_> = (0..p).collect();
@@ -365,10 +339,15 @@ fn stages_in_lanes(
     let on = (&team, &machine);
     let messages = consecutive(lengths.iter().copied());
     let mut stages = Stages::default();
-    match operation {
-        Operation::Allgatherv => stages.allgather_by_lanes(on, messages, segment),
-        Operation::ReduceScatter => stages.reduce_scatter_by_lanes(on, messages, segment, false),
-        _ => stages.allreduce_by_lanes(on, 0..bytes, segment, false),
+    match (operation, cut) {
+        (_, Cut::Blocks(n)) => stages.reduction_by_lanes(on, 0, (n, lanes), 0..bytes, false),
+        (Operation::Allgatherv, Cut::Segments(segment)) => {
+            stages.allgather_by_lanes(on, messages, segment);
+        }
+        (Operation::ReduceScatter, Cut::Segments(segment)) => {
+            stages.reduce_scatter_by_lanes(on, messages, segment, false);
+        }
+        (_, Cut::Segments(segment)) => stages.allreduce_by_lanes(on, 0..bytes, segment, false),
     }
     Some(stages)
 }
