@@ -7,13 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod between_groups;
+mod cutting;
 mod lanes;
 mod leaders;
-mod strips;
 
 pub use between_groups::Groups;
+pub use cutting::Cutting;
 pub use leaders::{leads, lengths_of_nodes};
-pub use strips::Cutting;
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
-//! Blocks that leave the bits of a reduction alone: the result does not depend on how many there
-//! are.
+//! How the messages of a stage are cut into blocks: evenly; in strips; or evenly, and each block
+//! into the parts that the lanes of nodes carry.
 //!
-//! In Träff, *Optimal Broadcast Schedules in Logarithmic Time*, Algorithm 1, process r receives
-//! block b in the round whose schedule entry is b + x modulo q, with x = (q - (n-1) mod q) mod q
-//! (see [`Broadcast`](crate::plan::Broadcast)). So of n blocks, all with the same b mod q go along
+//! **Strips** leave the bits of a reduction alone: the result does not depend on how many blocks
+//! there are. In Träff, *Optimal Broadcast Schedules in Logarithmic Time*, Algorithm 1, process r
+//! receives block b in the round whose schedule entry is b + x modulo q, with x = (q - (n-1) mod q)
+//! mod q (see [`Broadcast`](crate::plan::Broadcast)). So of n blocks, all with the same b mod q go along
 //! one tree, in the same order of arrivals, and so do their partial results in the reversal. Only
 //! the last block has a tree of its own, since larger numbers stand for it, too.
 //!
@@ -210,26 +211,26 @@ mod tests {
         assert!(of(4) != of(8));
     }
 
-    /// Every unit is in one block, whatever the length.
+    /// Every unit is in one block of one message, whatever the length.
     #[test]
-    fn strips_are_a_partition() {
-        for (n, q) in [(2, 2), (3, 3), (12, 4), (40, 5), (300, 6)] {
-            let cutting = Cutting::in_strips(n, q);
+    fn blocks_are_a_partition() {
+        let strips = [(2, 2), (3, 3), (12, 4), (40, 5), (300, 6)];
+        let strips = strips.map(|(n, q)| (Cutting::in_strips(n, q), n, 1));
+        let parts = [(1, 1), (1, 4), (7, 2), (40, 3), (300, 32)];
+        let parts = parts.map(|(n, parts)| (Cutting::Parts(parts), n, parts));
+        for (cutting, n, messages) in strips.into_iter().chain(parts) {
             let of = cutting.blocks_of_plan(n);
             for length in [0, 1, 2, 7, 100, 4_000_001] {
-                let block = |index| Block {
-                    message: 0,
-                    index,
-                    of,
-                };
-                let mut ranges: Vec<_> = (0..of)
-                    .map(|index| cutting.range(block(index), length))
-                    .collect();
+                let blocks = (0..of).flat_map(|index| {
+                    (0..messages).map(move |message| Block { message, index, of })
+                });
+                let ranges = blocks.map(|block| cutting.range(block, length));
+                let mut ranges: Vec<_> = ranges.collect();
                 let longest = ranges.iter().map(ExactSizeIterator::len).max();
-                assert_eq!(longest, Some(cutting.longest(of, length)));
+                assert_eq!(longest, Some(cutting.longest(of, length)), "{cutting:?}");
                 ranges.sort_by_key(|range| (range.start, range.end));
                 let end = ranges.iter().fold(0, |end, range| {
-                    assert_eq!(range.start, end, "{n} {q} {length}");
+                    assert_eq!(range.start, end, "{n} {cutting:?} {length}");
                     range.end
                 });
                 assert_eq!(end, length);
