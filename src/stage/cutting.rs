@@ -4,9 +4,9 @@
 //! **Strips** leave the bits of a reduction alone: the result does not depend on how many blocks
 //! there are. In Träff, *Optimal Broadcast Schedules in Logarithmic Time*, Algorithm 1, process r
 //! receives block b in the round whose schedule entry is b + x modulo q, with x = (q - (n-1) mod q)
-//! mod q (see [`Broadcast`](crate::plan::Broadcast)). So of n blocks, all with the same b mod q go along
-//! one tree, in the same order of arrivals, and so do their partial results in the reversal. Only
-//! the last block has a tree of its own, since larger numbers stand for it, too.
+//! mod q (see [`Broadcast`](crate::plan::Broadcast)). So of n blocks, all with the same b mod q go
+//! along one tree, in the same order of arrivals, and so do their partial results in the reversal.
+//! Only the last block has a tree of its own, since larger numbers stand for it, too.
 //!
 //! ```text
 //! n = q, 2q, 3q, ... blocks, and an empty last one: n + 1 blocks, so x = 0
