@@ -16,10 +16,14 @@ def available_memory():
 
 
 def huge_cases():
-    """Each operation with counts that an int holds; without --all, some with larger ones."""
+    """Each operation with counts that an int holds; without --all, some with larger ones.
+
+    Those of equal parts are run as those of any parts."""
     for operation in OPERATIONS:
         if operation not in STAGED:
-            yield pytest.param("huge", operation, marks=pytest.mark.any_mpi)
+            is_alike = operation in ("allgather", "reduce_scatter_block")
+            marks = [pytest.mark.any_mpi, *([pytest.mark.repeats] if is_alike else [])]
+            yield pytest.param("huge", operation, marks=marks)
             is_shown = operation in ("bcast", "allgatherv", "allreduce")
             yield pytest.param("huge_c", operation, marks=[] if is_shown else pytest.mark.repeats)
 
