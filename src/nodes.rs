@@ -84,6 +84,12 @@ impl Nodes {
         self.largest
     }
 
+    /// ceil(log2) of the most ranks of a node: the rounds in which one block reaches all of them.
+    pub fn depth(&self) -> usize {
+        let most = self.largest.saturating_sub(1);
+        (usize::BITS - most.leading_zeros()) as usize
+    }
+
     /// The fewest ranks of a node.
     pub fn smallest(&self) -> usize {
         let sizes = self.ranks.iter().map(Vec::len);

@@ -273,9 +273,9 @@ impl BroadcastLanes {
 
     /// q' of the largest node; 1 for the exchange where all processes are heads.
     fn depth(&self) -> usize {
-        match self.nodes.largest() {
-            largest if largest <= self.lanes => 1,
-            largest => (usize::BITS - (largest - 1).leading_zeros()) as usize,
+        match self.nodes.largest() <= self.lanes {
+            true => 1,
+            false => self.nodes.depth(),
         }
     }
 }

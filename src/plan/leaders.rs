@@ -202,12 +202,6 @@ impl<P: Plan> Leaders<P> {
         round.receives.drain(first..end);
     }
 
-    /// q' of the largest node.
-    fn depth(&self) -> usize {
-        let most = self.nodes.largest().saturating_sub(1);
-        (usize::BITS - most.leading_zeros()) as usize
-    }
-
     /// The most messages that a message across stands for.
     fn together(&self) -> usize {
         match self.messages {
@@ -219,7 +213,7 @@ impl<P: Plan> Leaders<P> {
 
 impl<P: Plan> Plan for Leaders<P> {
     fn shape(&self) -> Shape {
-        let (across, depth) = (self.across.shape(), self.depth());
+        let (across, depth) = (self.across.shape(), self.nodes.depth());
         // A block arrives within up to 2 q' steps after it has arrived at the leader.
         let span = across.span + 2 * depth + 2;
         Shape {
@@ -254,7 +248,7 @@ impl<P: Plan> Plan for Leaders<P> {
             return if step < rounds { of(step) } else { 0 };
         }
         // In round t of Algorithm 1 on p processes, only blocks t - 2q + 1 to t are sent.
-        let first = step.saturating_sub(2 * self.depth());
+        let first = step.saturating_sub(2 * self.nodes.depth());
         let widths = (first..step.min(rounds)).map(of);
         let own = usize::from(self.messages == Messages::OfRanks) * together;
         widths.max().map_or(0, |width| width.saturating_add(own))

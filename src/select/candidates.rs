@@ -205,7 +205,10 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         _ => flat(facts, settings, of_process),
     };
     let by_leaders = by_leaders(facts, settings, sizing);
-    let by_lanes = by_lanes(facts, settings, sizing);
+    let by_lanes = match facts.operation.is_rooted() {
+        true => in_blocks_by_lanes(facts, settings, sizing, by_leaders[1]),
+        false => in_one_block_by_lanes(facts, settings, sizing),
+    };
     let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
     std::array::from_fn(|_| all.next().flatten())
 }
@@ -304,23 +307,17 @@ pub(super) fn by_leaders(
     })
 }
 
-/// By lanes.
-fn by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
-    if !may_be_on_nodes(facts, settings) {
-        return None;
-    }
-    match facts.operation {
-        Operation::Bcast | Operation::Reduce => in_blocks_by_lanes(facts, settings, sizing),
-        _ => in_one_block_by_lanes(facts, settings, sizing),
-    }
-}
-
-/// A broadcast or a reduction by lanes, on nodes of several processes each.
-fn in_blocks_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> Option<Algorithm> {
+/// A broadcast or a reduction by lanes, on nodes of several processes each: in as many blocks as by
+/// leaders, if it may be by these.
+fn in_blocks_by_lanes(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+    by_leaders: Option<Algorithm>,
+) -> Option<Algorithm> {
     let lanes = settings.lanes.min(facts.least_processes_per_node());
     let is_small = facts.bytes < ROOTED_LANES_FROM && !matches!(sizing, Sizing::Given);
-    let [_, n, ..] = by_leaders(facts, settings, sizing);
-    let blocks = n?.blocks();
+    let blocks = by_leaders?.blocks();
     let scratch = match facts.operation {
         Operation::Bcast => 0,
         _ => scratch_of_lanes(facts, settings, (blocks, lanes)),
@@ -364,7 +361,7 @@ fn in_one_block_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> 
         }
         _ => false,
     };
-    if !fits || facts.smallest_node.is_some() {
+    if !fits || facts.smallest_node.is_some() || !may_be_on_nodes(facts, settings) {
         return None;
     }
     let has_one_block = !facts.operation.is_pipelined()
