@@ -46,6 +46,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_IN_PLACE",
     "MPI_BOTTOM",
     "MPI_STATUS_IGNORE",
+    "MPI_THREAD_MULTIPLE",
     "MPI_KEYVAL_INVALID",
     "MPI_ANY_SOURCE",
     "MPI_PROC_NULL",

@@ -31,7 +31,7 @@ use check::Touched;
 
 use crate::communicator::{Service, State, Stop};
 use crate::engine::Call;
-use crate::mpi::{Allocation, Array, Error, Held};
+use crate::mpi::{Allocation, Array, Error, Held, ReturnedErrors};
 use crate::pool::Lease;
 use crate::report::Work;
 use crate::select::{Algorithm, Facts, Reason};
@@ -215,6 +215,8 @@ impl Problem {
         if algorithm == Algorithm::Shared {
             service.share(state.settings().shared_max)?;
         }
+        let waits = algorithm != Algorithm::Shared;
+        let _errors = waits.then(|| ReturnedErrors::during_call_on(state.communicator()));
         match self {
             Problem::Broadcast(problem) => problem.run(algorithm, service),
             Problem::Allgather(problem) => problem.run(algorithm, service),

@@ -130,7 +130,7 @@ impl State {
     }
 
     /// The program's communicator.
-    pub(super) fn communicator(&self) -> Communicator {
+    pub fn communicator(&self) -> Communicator {
         self.communicator
     }
 

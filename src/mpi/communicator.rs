@@ -119,13 +119,19 @@ impl Communicator {
         Ok(ErrorHandler(handler))
     }
 
+    /// Sets it.
+    pub(super) fn set_error_handler(self, handler: MPI_Errhandler) -> Result<(), Error> {
+        // SAFETY: a valid communicator, and a handler that MPI gave or has predefined.
+        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(self.0, handler) })
+    }
+
     /// Whether the program has errors on it returned, and nothing else done.
     pub fn returns_errors(self) -> bool {
         self.has_handler(native().constants.errors_return)
     }
 
     /// As far as MPI tells: see [`raise`](Self::raise).
-    fn has_fatal_errors(self) -> bool {
+    pub(super) fn has_fatal_errors(self) -> bool {
         self.has_handler(native().constants.errors_are_fatal)
     }
 

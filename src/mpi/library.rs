@@ -187,6 +187,7 @@ natives! {
         );
         PMPI_Pack_size(c_int, MPI_Datatype, MPI_Comm, *mut c_int);
         PMPI_Probe(c_int, c_int, MPI_Comm, *mut MPI_Status);
+        PMPI_Query_thread(*mut c_int);
         PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
         PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
         PMPI_Scatterv(
@@ -337,6 +338,7 @@ constants! {
     proc_null: Integer = PROC_NULL;
     root: Integer = ROOT;
     undefined: Integer = UNDEFINED;
+    thread_multiple: Integer = THREAD_MULTIPLE;
     err_arg: Integer = ERR_ARG;
     err_buffer: Integer = ERR_BUFFER;
     err_comm: Integer = ERR_COMM;

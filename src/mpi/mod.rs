@@ -16,6 +16,7 @@
 //! | `held` | operators and datatypes that calls in progress use |
 //! | `arguments` | buffer arguments with their counts and datatypes |
 //! | `plain` | arguments with large counts, for functions without |
+//! | `waits` | errors of messages that MPI waits for |
 //! | `agreement` | what processes tell each other by collective calls |
 //! | `messages` | messages of bytes, of lengths that only the sender knows |
 //! | `packed` | copies of elements in memory of circulant's own |
@@ -46,6 +47,7 @@ mod probe;
 #[cfg(miri)]
 pub mod stub;
 mod sys;
+mod waits;
 
 use std::ffi::{CStr, c_int};
 
@@ -70,6 +72,7 @@ pub use probe::free_probe;
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };
+pub use waits::ReturnedErrors;
 
 /// An MPI error code, never MPI_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,10 +72,8 @@ impl Private {
     /// Takes over a communicator that was just made.
     fn new(made: Communicator) -> Result<Private, Error> {
         LIVE.fetch_add(1, Ordering::Relaxed);
-        let (private, handle) = (Private(made), made.handle());
-        let errors_return = native().constants.errors_return;
-        // SAFETY: a valid communicator and a predefined handler.
-        check(unsafe { (native().functions.PMPI_Comm_set_errhandler)(handle, errors_return) })?;
+        let private = Private(made);
+        made.set_error_handler(native().constants.errors_return)?;
         Ok(private)
     }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::communicator::ErrorHandler;
 use super::library::native;
 use super::sys::MPI_Comm;
-use super::{Communicator, Error, check};
+use super::{Communicator, Error};
 
 /// A communicator of this process alone, on which errors are returned, for local calls: where MPI
 /// is asked about a handle that may be invalid. Functions without a communicator would raise the
@@ -50,11 +50,7 @@ impl Probe {
             communicator: made,
             always_handled: false,
         };
-        let errors_return = native().constants.errors_return;
-        // SAFETY: a communicator that was just made, and a predefined handler.
-        check(unsafe {
-            (native().functions.PMPI_Comm_set_errhandler)(made.handle(), errors_return)
-        })?;
+        made.set_error_handler(native().constants.errors_return)?;
         probe.always_handled = probe.make_one().unwrap_or(false);
         Ok(probe)
     }
@@ -150,9 +146,9 @@ impl Communicator {
         let Some(handler) = self.replaceable_handler(probe) else {
             return false;
         };
-        let set = native().functions.PMPI_Comm_set_errhandler;
-        // SAFETY: MPI_ERRORS_RETURN is a valid handler for any communicator.
-        unsafe { set(self.handle(), native().constants.errors_return) };
+        // Any communicator may have it.
+        self.set_error_handler(native().constants.errors_return)
+            .ok();
         replaced.push(Replaced {
             communicator: self,
             handler,
@@ -168,9 +164,8 @@ impl Communicator {
         replaced[index].times -= 1;
         if replaced[index].times == 0 {
             let known = replaced.swap_remove(index);
-            let set = native().functions.PMPI_Comm_set_errhandler;
-            // SAFETY: what this communicator had; MPI keeps its own reference.
-            unsafe { set(self.handle(), known.handler.handle()) };
+            // What it had before.
+            self.set_error_handler(known.handler.handle()).ok();
         }
     }
 

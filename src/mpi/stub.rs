@@ -25,6 +25,7 @@ const COMM_SELF: c_int = 0x4400_0001;
 const COMM_NULL: c_int = 0x0400_0000;
 const REQUEST_NULL: c_int = 0x2c00_0000;
 const ERRORS_RETURN: c_int = 0x5400_0001;
+const THREAD_MULTIPLE: c_int = 3;
 const BAND: c_int = 0x5800_0006;
 const PROC_NULL: c_int = -1;
 const IN_PLACE: usize = usize::MAX;
@@ -396,6 +397,7 @@ stubs! {
     PMPI_Comm_rank(comm: MPI_Comm, rank: *mut c_int) { *rank = state().get().comm(comm).rank }
     PMPI_Comm_size(comm: MPI_Comm, size: *mut c_int) { *size = state().get().comm(comm).size }
     PMPI_Comm_test_inter(_comm: MPI_Comm, flag: *mut c_int) { *flag = 0 }
+    PMPI_Query_thread(provided: *mut c_int) { *provided = THREAD_MULTIPLE }
     PMPI_Comm_set_errhandler(_comm: MPI_Comm, _handler: MPI_Errhandler) {}
     PMPI_Comm_get_errhandler(_comm: MPI_Comm, handler: *mut MPI_Errhandler) {
         *handler = MPI_Errhandler(ERRORS_RETURN)
