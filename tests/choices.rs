@@ -9,8 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use circulant::select::{
-    Algorithm, CANDIDATES, Facts, Kind, Network, Operation, Order, Preparation, Prospect, Settings,
-    candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, presumed, with_free_blocks,
+    Algorithm, CANDIDATES, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect,
+    Settings, candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, presumed,
+    with_free_blocks,
 };
 use strum::VariantArray;
 
@@ -212,7 +213,13 @@ fn defaults_are_what_they_were() {
         };
         _ = writeln!(table, "{processes} processes on {nodes} nodes{equal}");
         for (name, facts) in calls(layout) {
-            _ = writeln!(table, "{name}: {}", row(&facts, &settings));
+            let with_any = row(&facts, &settings);
+            _ = writeln!(table, "{name}: {with_any}");
+            let library = Library::Mpich;
+            let with_mpich = row(&Facts { library, ..facts }, &settings);
+            if with_mpich != with_any {
+                _ = writeln!(table, "{name}, MPICH: {with_mpich}");
+            }
         }
     }
     table.push_str("Between groups\n");

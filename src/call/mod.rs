@@ -65,7 +65,7 @@ pub fn attempt(
     call: &impl Collective,
     work: &mut Work,
 ) -> Result<Option<Box<Check>>, Stop> {
-    let facts = state.with_nodes(call.facts(state, work)?)?;
+    let facts = state.with_surroundings(call.facts(state, work)?)?;
     if let Some(reason) = state.settled(&facts) {
         return Err(Stop::Settled(reason));
     }

@@ -27,12 +27,17 @@ use crate::select::{
 };
 
 impl State {
-    /// The facts of a call, with the nodes where rules ask for them. Collective at the first call
-    /// where they do. Those of a call on an inter-communicator have the nodes.
+    /// The facts of a call, with the MPI library, and the nodes where rules ask for them.
+    /// Collective at the first call where they do. Those of a call on an inter-communicator have
+    /// the nodes.
     ///
     /// # Errors
     /// MPI's.
-    pub fn with_nodes(&self, facts: Facts) -> Result<Facts, Error> {
+    pub fn with_surroundings(&self, facts: Facts) -> Result<Facts, Error> {
+        let facts = Facts {
+            library: self.library,
+            ..facts
+        };
         if self.is_inter() || !self.settings().asks_for_nodes(facts.operation) {
             return Ok(facts);
         }

@@ -20,7 +20,7 @@ use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::pool::Agreement;
 use crate::report::Place;
-use crate::select::{self, BcastOrder, Checks, Operation, Reason, Roll, Settings};
+use crate::select::{self, BcastOrder, Checks, Library, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 
 /// What is kept for a communicator of the program.
@@ -36,6 +36,8 @@ pub struct State {
     observes: bool,
     /// Agreed: rank 0's.
     settings: Settings,
+    /// Whose collectives the native ones are.
+    pub(super) library: Library,
     /// By operation: smaller problems are native, whatever else is known of them.
     native_below: [u64; Operation::OF_MPI],
     /// Which rank is on which node, once it was asked for.
@@ -120,6 +122,7 @@ impl State {
             not_ours,
             observes: job::observes(&settings),
             settings,
+            library: Library::of_version(&mpi::native().version),
             native_below,
             nodes: OnceCell::new(),
             private: OnceCell::new(),

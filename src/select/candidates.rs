@@ -11,7 +11,7 @@
 
 use super::algorithm::{Algorithm, Cut};
 use super::cost::{self, Cost, Network, blocks};
-use super::facts::{Facts, Operation, Order, phases};
+use super::facts::{Facts, Library, Operation, Order, phases};
 use super::learned::NATIVE;
 use super::native;
 use super::rules::CallRule;
@@ -72,9 +72,14 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
         None => f64::INFINITY,
     });
     // As if its processes shared their port in all that they send: until its time is known, trials
-    // may take a part of what is predicted here, and with less they would begin late.
+    // may take a part of what is predicted here, and with less they would begin late. Whose
+    // collectives do share it does not matter then.
     let of_process = network.shared_by(facts.processes_per_node());
-    let native = native::seconds(facts, of_process);
+    let any = Facts {
+        library: Library::Other,
+        ..*facts
+    };
+    let native = native::seconds(&any, of_process);
     let mut all = [native; PLACES];
     all[NATIVE + 1..].copy_from_slice(&ours);
     all

@@ -32,6 +32,8 @@ pub struct Facts {
     pub smallest_node: Option<usize>,
     /// A broadcast: whether its root is the next owner after the root of the broadcast before.
     pub follows: bool,
+    /// Whose collectives run the call otherwise.
+    pub library: Library,
     /// What is not known yet. The other fields then say what speaks for circulant: the most bytes,
     /// processes and nodes, and no large part.
     pub unknown: Unknown,
@@ -48,6 +50,25 @@ pub enum Unknown {
     Sizes,
     /// The nodes, the sizes, and how many processes take part.
     Processes,
+}
+
+/// The MPI library, as far as it matters what its collectives take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Library {
+    /// MPICH itself. What is built from it may have other algorithms.
+    Mpich,
+    /// Any other: it is charged for the fastest algorithms that one of them has.
+    Other,
+}
+
+impl Library {
+    /// That of this version, as MPI_Get_library_version has it.
+    pub fn of_version(version: &str) -> Library {
+        match version.starts_with("MPICH Version") {
+            true => Library::Mpich,
+            false => Library::Other,
+        }
+    }
 }
 
 /// In which order operands may be combined.
@@ -76,6 +97,7 @@ impl Facts {
             nodes: processes,
             smallest_node: None,
             follows: false,
+            library: Library::Other,
             unknown: Unknown::Nothing,
         }
     }

@@ -63,7 +63,7 @@ pub use choice::{
 };
 pub use cost::{Cost, Network, blocks};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
-pub use facts::{Facts, Operation, Order, Reason, Unknown};
+pub use facts::{Facts, Library, Operation, Order, Reason, Unknown};
 pub use kind::Kind;
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile, write_profile};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
