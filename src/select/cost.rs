@@ -178,14 +178,6 @@ impl Cost {
         }
     }
 
-    /// The cost of as many messages of so many times the bytes.
-    pub fn of_bytes(self, times: f64) -> Cost {
-        Cost {
-            bytes: self.bytes * times,
-            ..self
-        }
-    }
-
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
         network.alpha * self.rounds + network.beta * self.bytes

@@ -172,7 +172,7 @@ fn reduce_scatters(call: &Facts, spread: &Spread) -> [Cost; 4] {
         let times = if is_slow { HALVING_SLOW } else { 1.0 };
         return match is_pairwise {
             true => [spread.in_pairs(irregularity.max(least)); 4],
-            false => [halving.of_bytes(times); 4],
+            false => [spread.in_halves(times * halved); 4],
         };
     }
     if has_large_parts {
@@ -273,6 +273,14 @@ impl Spread {
     /// Start-ups of a ring of all processes, of which each sends to the next.
     fn around(&self) -> f64 {
         STEP * (self.ports - 1.0) + STEP_WITHIN * (self.processes - self.ports)
+    }
+
+    /// Where each process exchanges so much of the problem with processes of other nodes, and halves
+    /// it in each step. The last steps are within a node.
+    fn in_halves(&self, volume: f64) -> Cost {
+        let across = self.port_phases.min(self.whole_phases) + 2.0 * self.excess;
+        let steps = across + STEP_WITHIN * (self.phases - self.port_phases);
+        self.cost(steps, self.per_port * volume)
     }
 
     /// Where each process sends each other its part, in as many steps, and the largest part is so
