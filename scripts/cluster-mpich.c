@@ -53,12 +53,21 @@ unsigned ucp_worker_progress(ucp_worker_h worker);
 void *ucp_disconnect_nb(void *endpoint);
 void ucp_worker_destroy(ucp_worker_h worker);
 
+/* Python loads MPI, and UCX with it, where RTLD_NEXT does not look. */
+static void *in_ucx(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    return found ? found : dlsym(dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD), name);
+}
+
+#define IN_UCX(function) ((__typeof__(&function))in_ucx(#function))
+
 static ucp_worker_h worker;
 static int closing; /* from the first connection closed to the worker destroyed */
 
 int ucp_worker_create(void *context, const void *parameters, ucp_worker_h *created)
 {
-    int status = NEXT(ucp_worker_create)(context, parameters, created);
+    int status = IN_UCX(ucp_worker_create)(context, parameters, created);
     if (status == 0)
         worker = *created;
     return status;
@@ -67,13 +76,13 @@ int ucp_worker_create(void *context, const void *parameters, ucp_worker_h *creat
 void *ucp_disconnect_nb(void *endpoint)
 {
     closing = worker != NULL;
-    return NEXT(ucp_disconnect_nb)(endpoint);
+    return IN_UCX(ucp_disconnect_nb)(endpoint);
 }
 
 void ucp_worker_destroy(ucp_worker_h destroyed)
 {
     closing = 0;
-    NEXT(ucp_worker_destroy)(destroyed);
+    IN_UCX(ucp_worker_destroy)(destroyed);
 }
 
 ssize_t read(int fd, void *buffer, size_t size)
@@ -83,7 +92,7 @@ ssize_t read(int fd, void *buffer, size_t size)
         next = NEXT(read);
     const char *manager = getenv("PMI_FD");
     if (closing && manager && fd == atoi(manager)) {
-        __typeof__(&ucp_worker_progress) progress = NEXT(ucp_worker_progress);
+        __typeof__(&ucp_worker_progress) progress = IN_UCX(ucp_worker_progress);
         struct pollfd readable = {.fd = fd, .events = POLLIN};
         while (poll(&readable, 1, 0) == 0)
             progress(worker);

@@ -12,9 +12,9 @@ use std::os::fd::{FromRawFd, RawFd};
 
 use super::{joined, parts};
 
-/// What only Hydra gives to its processes: MPICH's, Intel's. Other launchers speak PMI-2 on a
-/// connection of the same name, and might mix it up with PMI-1.
-const HYDRA: [&str; 2] = ["HYDI_CONTROL_FD", "HYDRA_BSTRAP_PGID"];
+/// What only Hydra, MPICH's or Intel's, gives to its processes on all hosts, of those who give them
+/// a connection of this name. Other launchers speak PMI-2 on it, and might mix it up with PMI-1.
+const HYDRA: &str = "MPI_LOCALNRANKS";
 
 /// The longest line that is read.
 const LINE: usize = 4096;
@@ -31,7 +31,7 @@ impl Pmi {
     /// That of this process, if there is one.
     pub fn of_process() -> Option<Pmi> {
         let number = |name: &str| env::var(name).ok();
-        HYDRA.iter().find(|name| env::var_os(name).is_some())?;
+        env::var_os(HYDRA)?;
         let connection = number("PMI_FD")?.parse().ok()?;
         Pmi::on(connection, number("PMI_RANK")?.parse().ok()?)
     }

@@ -49,6 +49,13 @@ def test_which_rank_is_without(mpi, report, processes, absent):
     assert f"rank {absent} runs without circulant" in line_of(run.expect_success())
 
 
+def test_a_rank_without_on_another_host(mpi, report):
+    """What Hydra's processes on the launcher's own host have besides does not matter."""
+    command = ["env", "-u", "HYDI_CONTROL_FD", "-u", "HYDRA_BSTRAP_PGID", *without(mpi, 2, [mpi.program("first"), "464"])]
+    run = mpi.preloaded(3, command, report, {"FORCE": 1}, timeout=60).expect_success()
+    assert "rank 2 runs without circulant" in line_of(run)
+
+
 @pytest.mark.parametrize("call", FIRST)
 def test_all_ranks_with(mpi, report, call):
     """The same program where all have it: the library runs its calls."""
@@ -75,7 +82,6 @@ def test_without_a_store(mpi, report):
     """Under a launcher whose store is not known the settings are agreed on by messages."""
     if mpi.family == "openmpi":
         pytest.skip("Open MPI does not start without PMIx")
-    command = ["env", "-u", "HYDI_CONTROL_FD", "-u", "HYDRA_BSTRAP_PGID", mpi.program("first"), "464"]
-    run = mpi.preloaded(5, command, report, {"FORCE": 1}).expect_success()
+    run = mpi.preloaded(5, ["env", "-u", "MPI_LOCALNRANKS", mpi.program("first"), "464"], report, {"FORCE": 1}).expect_success()
     assert run.outcomes("bcast")["circulant"] > 0
     assert set(run.outcomes("allreduce")) <= {"circulant", "one_process"}

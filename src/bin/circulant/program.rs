@@ -213,7 +213,7 @@ fn version_text(library: &Path) -> Result<String, libloading::Error> {
 /// The MPI whose launcher has started this process.
 pub fn launcher() -> Option<Told> {
     const OPEN_MPI: &str = "OMPI_COMM_WORLD_RANK";
-    const HYDRA: &str = "HYDI_CONTROL_FD";
+    const HYDRA: &str = "MPI_LOCALNRANKS";
     let said = |name: &str| env::var(name).ok();
     let (family, version, name) = if said(OPEN_MPI).is_some() {
         // From version 5 on it says which it is.
