@@ -215,10 +215,11 @@ fn defaults_are_what_they_were() {
         for (name, facts) in calls(layout) {
             let with_any = row(&facts, &settings);
             _ = writeln!(table, "{name}: {with_any}");
-            let library = Library::Mpich;
-            let with_mpich = row(&Facts { library, ..facts }, &settings);
-            if with_mpich != with_any {
-                _ = writeln!(table, "{name}, MPICH: {with_mpich}");
+            for (library, its_name) in [(Library::Mpich, "MPICH"), (Library::OpenMpi, "Open MPI")] {
+                let with_it = row(&Facts { library, ..facts }, &settings);
+                if with_it != with_any {
+                    _ = writeln!(table, "{name}, {its_name}: {with_it}");
+                }
             }
         }
     }

@@ -57,6 +57,8 @@ pub enum Unknown {
 pub enum Library {
     /// MPICH itself. What is built from it may have other algorithms.
     Mpich,
+    /// Open MPI from 4.1 on.
+    OpenMpi,
     /// Any other: it is charged for the fastest algorithms that one of them has.
     Other,
 }
@@ -64,9 +66,16 @@ pub enum Library {
 impl Library {
     /// That of this version, as MPI_Get_library_version has it.
     pub fn of_version(version: &str) -> Library {
-        match version.starts_with("MPICH Version") {
-            true => Library::Mpich,
-            false => Library::Other,
+        if version.starts_with("MPICH Version") {
+            return Library::Mpich;
+        }
+        let numbers = version.strip_prefix("Open MPI v").map(|rest| {
+            let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+            [(); 2].map(|()| numbers.next().and_then(|number| number.parse::<u32>().ok()))
+        });
+        match numbers {
+            Some([Some(major), minor]) if (major, minor.unwrap_or(0)) >= (4, 1) => Library::OpenMpi,
+            _ => Library::Other,
         }
     }
 }
@@ -319,6 +328,23 @@ mod tests {
         assert_eq!(on(&[7, 8, 7, 8, 8]), (2, Some(2), 2));
         assert_eq!(on(&[7, 8, 9]), (3, None, 1));
         assert_eq!(on(&[7, 8, 8, 7]), (2, None, 2));
+    }
+
+    #[test]
+    fn the_library_is_known_by_its_version() {
+        for (version, library) in [
+            ("MPICH Version:\t4.0.2", Library::Mpich),
+            ("MVAPICH2 Version:\t2.3.7", Library::Other),
+            ("Open MPI v4.1.4, package: Debian OpenMPI", Library::OpenMpi),
+            ("Open MPI v5.0.8", Library::OpenMpi),
+            ("Open MPI v10.0", Library::OpenMpi),
+            ("Open MPI v4.0.7, package: x", Library::Other),
+            ("Open MPI v", Library::Other),
+            ("Intel(R) MPI Library 2021.17", Library::Other),
+            ("", Library::Other),
+        ] {
+            assert_eq!(Library::of_version(version), library, "{version}");
+        }
     }
 
     #[test]

@@ -14,10 +14,7 @@
 //! allreduce < 256 KiB        recursive doubling         k + 2e         (k + 2e) m
 //!                            reduce-scatter, allgather  2k + 2e        (2 (1 - 1/2^k) + 2e) m
 //!           larger           as measured                q              2.9 m
-//! reduce_scatter < 96 KiB p  recursive halving          k + 2e         (1 - 1/p + e) m
-//!                            around, >= 512 KiB, or     (p - 1)/2      (1 - 1/p) m
-//!                            several processes a node
-//!           larger           as measured                q              1.15 (1 - 1/p) m
+//! reduce_scatter             see `reduce_scatter`
 //! allgather                  doubling, < 512 KiB        q              1.05 (1 - 1/p) m
 //!                            around                     (p - 1)/2      1.05 (1 - 1/p) m
 //! allgatherv                 doubling                   q              1.1 (1 - 1/p) m
@@ -38,28 +35,21 @@
 //! 2. Between [few nodes](FEW_NODES) these gain little. They are charged one start-up for each
 //!    phase and what the wire needs; and so is every operation, if nodes have one process each, or
 //!    different numbers of them.
-//! 3. In a reduce-scatter whose parts differ a process passes on each part in turn, so it takes the
-//!    largest part over the mean, and at most what a tree does. From 96 KiB a part on it is charged
-//!    nine tenths of that: with 4 MB, five MPI libraries take 0.92 times that or more
-//!    (docs/research/performance/tables). Below, some halve the problem; there it is charged half.
-//! 4. In an allgatherv by doubling the largest part is in a message of every phase. Around, MPICH
+//! 3. In an allgatherv by doubling the largest part is in a message of every phase. Around, MPICH
 //!    passes it on in pieces, of which the last [goes around](Spread::piece_around) alone.
-//! 5. Allgathers and reduce-scatters by doubling and halving know no nodes: each process of a node
+//! 4. Allgathers by doubling, and reduce-scatters by halving, know no nodes: each process of a node
 //!    sends through its port what a node would have to send once. They are charged for that, or
 //!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of
 //!    one root. In a ring of ranks that are placed in blocks, a port carries each byte once, and a
-//!    step that ends within the node is a [part](STEP_WITHIN) of a start-up. Open MPI goes around
-//!    so with small reduce-scatters, too.
+//!    step that ends within the node is a [part](STEP_WITHIN) of a start-up.
 //!
-//! 6. MPICH's reduce-scatters halve below 512 KiB, [slowly](HALVING_SLOW) from 256 KiB on. Larger
-//!    ones exchange parts in pairs of all p processes, whatever the nodes. So a port receives p - 1
-//!    times the largest part, or the parts of its node p times, but for what comes from within it.
-//!
-//! All but the fifth err on the side of leaving a call native. That one charges too much where the
+//! All but the fourth err on the side of leaving a call native. That one charges too much where the
 //! MPI library has allgathers or reduce-scatters that know the nodes.
 
+mod reduce_scatter;
+
 use super::cost::{Cost, Network, STEP_WITHIN};
-use super::facts::{Facts, Library, Operation, Order, phases};
+use super::facts::{Facts, Operation, phases};
 
 /// Between so many nodes native collectives cost about what the wire does.
 pub const FEW_NODES: usize = 3;
@@ -68,16 +58,6 @@ pub const FEW_NODES: usize = 3;
 /// `MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE`. Where p is no power of two, it does from 80 KiB on; the
 /// larger of the two errs on the side of leaving a call native.
 const AROUND_FROM: u64 = 512 << 10;
-
-/// From how many bytes on processes of nodes of their own exchange the parts of a reduce-scatter in
-/// pairs: MPICH's default of `MPIR_CVAR_REDUCE_SCATTER_COMMUTATIVE_LONG_MSG_SIZE`. With 256 KiB on
-/// 7, 17, 31 and 36 nodes, both MPICH and Open MPI still halve.
-const PAIRWISE_FROM: u64 = 512 << 10;
-
-/// From how many bytes on MPICH's reduce-scatters take more than the bytes that they exchange in
-/// halves, and how many times these: on 16 and 17 nodes they take 1.29 and 1.17 times as long.
-const HALVING_SLOW_FROM: u64 = 256 << 10;
-const HALVING_SLOW: f64 = 1.15;
 
 /// The bytes of a piece of an allgatherv around: MPICH's default of
 /// `MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE`.
@@ -88,11 +68,9 @@ const PIECE: f64 = (32 << 10) as f64;
 /// to 1 times as long (emulated, Open MPI 4.1.4).
 const STEP: f64 = 0.5;
 
-/// From how many bytes on what native allreduces take was measured, and from how many bytes of a
-/// part on what native reduce-scatters do. Below, Open MPI 4.1 and MPICH 4.0 are as fast as their
-/// patterns where p is a power of two.
+/// From how many bytes on what native allreduces take was measured. Below, Open MPI 4.1 and MPICH
+/// 4.0 are as fast as their patterns where p is a power of two.
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
-const REDUCE_SCATTER_MEASURED_FROM: u64 = 96 << 10;
 
 /// The predicted seconds of `call` on `network`.
 pub fn seconds(call: &Facts, network: Network) -> f64 {
@@ -121,7 +99,9 @@ fn patterns(call: &Facts) -> [Cost; 4] {
     match call.operation {
         operation if call.nodes <= FEW_NODES && operation.is_whole() => [spread.cost(q, 1.0); 4],
         _ if call.nodes <= FEW_NODES && !is_even => [spread.cost(q, others); 4],
-        Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatters(call, &spread),
+        Operation::ReduceScatterBlock | Operation::ReduceScatter => {
+            reduce_scatter::patterns(call, &spread)
+        }
         Operation::Allgather | Operation::Allgatherv => allgathers(call, &spread),
         operation if operation.is_whole() => {
             let [few_startups, few_bytes] = of_the_whole(call, &spread);
@@ -156,34 +136,6 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
         // A larger allreduce.
         _ => [cost(q, 2.9); 2],
     }
-}
-
-fn reduce_scatters(call: &Facts, spread: &Spread) -> [Cost; 4] {
-    let (k, e, others) = (spread.whole_phases, spread.excess, spread.others());
-    let irregularity = irregularity(call);
-    let passed_on = |part: f64| others * (part * irregularity).min(spread.port_phases);
-    let has_large_parts = call.bytes / (call.processes as u64) >= REDUCE_SCATTER_MEASURED_FROM;
-    let least = if has_large_parts { 1.15 } else { 1.0 };
-    let halved = (others + e).max(passed_on(0.5));
-    let [halving, by_root, by_leaders] = spread.unaware_of_nodes(k + 2.0 * e, halved);
-    let is_pairwise = call.bytes >= PAIRWISE_FROM;
-    if call.library == Library::Mpich && call.order != Order::Ranks {
-        let is_slow = call.bytes >= HALVING_SLOW_FROM;
-        let times = if is_slow { HALVING_SLOW } else { 1.0 };
-        return match is_pairwise {
-            true => [spread.in_pairs(irregularity.max(least)); 4],
-            false => [spread.in_halves(times * halved); 4],
-        };
-    }
-    if has_large_parts {
-        let measured = passed_on(0.9).max(least * others);
-        return [spread.cost(spread.phases, measured); 4];
-    }
-    let around = match spread.per_port == 1.0 && !is_pairwise {
-        true => halving,
-        false => spread.cost(spread.around(), others.max(passed_on(0.5))),
-    };
-    [halving, by_root, by_leaders, around]
 }
 
 fn allgathers(call: &Facts, spread: &Spread) -> [Cost; 4] {
@@ -275,22 +227,6 @@ impl Spread {
         STEP * (self.ports - 1.0) + STEP_WITHIN * (self.processes - self.ports)
     }
 
-    /// Where each process exchanges so much of the problem with processes of other nodes, and halves
-    /// it in each step. The last steps are within a node.
-    fn in_halves(&self, volume: f64) -> Cost {
-        let across = self.port_phases.min(self.whole_phases) + 2.0 * self.excess;
-        let steps = across + STEP_WITHIN * (self.phases - self.port_phases);
-        self.cost(steps, self.per_port * volume)
-    }
-
-    /// Where each process sends each other its part, in as many steps, and the largest part is so
-    /// many times the mean.
-    fn in_pairs(&self, irregularity: f64) -> Cost {
-        let within = self.per_port - 1.0;
-        let steps = STEP * (self.processes - 1.0 - within) + STEP_WITHIN * within;
-        self.cost(steps, self.others() * self.per_port.max(irregularity))
-    }
-
     /// What it takes besides that the last piece of the largest part goes around, too, after all
     /// others have left. Equal parts are as many pieces.
     fn piece_around(&self, call: &Facts) -> Cost {
@@ -318,14 +254,6 @@ impl Spread {
         }
         sent
     }
-}
-
-/// The largest part of a reduce-scatter over the mean; 0 of equal parts.
-fn irregularity(call: &Facts) -> f64 {
-    if call.operation != Operation::ReduceScatter || call.bytes == 0 {
-        return 0.0;
-    }
-    call.largest as f64 * call.processes as f64 / call.bytes as f64
 }
 
 /// The predicted cost of the root gathering algorithm, which all MPI libraries here have, at its
@@ -445,32 +373,6 @@ mod tests {
                 ..Facts::regular(operation, bytes, 32, 8)
             };
             assert_charged_at_most(1.2 * measured, &facts, network, 7.0 / 8.0);
-        }
-    }
-
-    /// MPICH 4.0.2 on 16 and 17 nodes of one process, and on 8 of four, whose parts are regular,
-    /// irregular (the largest is twice the mean) and degenerate; ports of 40 and 160 Mbit/s.
-    #[test]
-    fn mpich_is_charged_for_its_own_reduce_scatters() {
-        let network = Network::measured((8, 60_000), (32_768, 3_300_000));
-        for (processes, nodes, bytes, measured) in [
-            (16, 16, 1_000_000, [1.03, 2.03, 15.2]),
-            (17, 17, 1_000_000, [1.02, 2.03, 16.2]),
-            (32, 8, 262_144, [6.07, 5.69, 12.3]),
-            (32, 8, 4_000_000, [4.52, 5.55, 28.5]),
-        ] {
-            for (times, measured) in [1, 2, processes].into_iter().zip(measured) {
-                let facts = Facts {
-                    largest: times as u64 * bytes / processes as u64,
-                    library: Library::Mpich,
-                    ..Facts::regular(Operation::ReduceScatter, bytes, processes, nodes)
-                };
-                let volume = 1.0 - 1.0 / nodes as f64;
-                assert_charged_at_most(1.2 * measured, &facts, network, volume);
-                let charged = seconds(&facts, network);
-                let port = network.seconds(0.0, volume * bytes as f64);
-                assert!(charged >= 0.6 * measured * port, "{facts:?}: {charged}");
-            }
         }
     }
 

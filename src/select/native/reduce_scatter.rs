@@ -1,0 +1,251 @@
+//! What the MPI library is predicted to take for a reduce-scatter: by its own algorithms where they
+//! are known, else by the fastest that an MPI library has.
+//!
+//! With k = floor(log2 p), q = ceil(log2 p), and e = 0 if p is a power of two, else 1:
+//!
+//! ```text
+//! library              parts, problem       pattern       start-ups    bytes
+//! MPICH                < 512 KiB            halves        k + 2e       (1 - 1/p + e) m
+//!                      larger               pairs         (p - 1)/2    (1 - 1/p) m
+//! Open MPI, several    by the tables of     halves        the same
+//! processes a node     `coll/tuned`         around        (p - 1)/2    (1 - 1/p) m
+//!                                           butterfly     q            (1 - 1/p) m
+//! others               parts < 96 KiB       halves        the same
+//!                                           around, >= 512 KiB, or several processes a node
+//!                      larger               as measured   q            1.15 (1 - 1/p) m
+//! ```
+//!
+//! Reasons for what differs from that:
+//! 1. Where parts differ, a process passes on each part in turn, so it takes the largest part over
+//!    the mean, and at most what a tree does. From 96 KiB a part on it is charged nine tenths of
+//!    that: with 4 MB, five MPI libraries take 0.92 times that or more
+//!    (docs/research/performance/tables). Below, some halve the problem; there it is charged half.
+//!    In Open MPI's ring the largest part goes from node to node after all others have left.
+//! 2. MPICH's halves take [more](HALVING_SLOW) from 256 KiB on, and Open MPI's butterfly
+//!    [does](BUTTERFLY_SLOW) from 1 MB on.
+//! 3. In pairs, whatever the nodes are, a port receives p - 1 times the largest part, or the parts
+//!    of its node p times, but for what comes from within it.
+//! 4. In halves, ranks that are far from each other exchange first. So each process of a node sends
+//!    half of the problem and more to other nodes. The last steps are within a node.
+//! 5. In a butterfly, neighbours exchange first. On nodes of 2^i processes, placed in blocks, what
+//!    is left for other nodes is what a node has to send. On others it is as in halves.
+//!
+//! All err on the side of leaving a call native, but where ranks of a node are not neighbours.
+
+use super::super::cost::{Cost, STEP_WITHIN};
+use super::super::facts::{Facts, Library, Operation, Order};
+use super::{STEP, Spread};
+
+/// From how many bytes of a part on what native reduce-scatters take was measured. Below, Open MPI
+/// 4.1 and MPICH 4.0 are as fast as their patterns where p is a power of two.
+const MEASURED_FROM: u64 = 96 << 10;
+
+/// From how many bytes on processes exchange the parts in pairs: MPICH's default of
+/// `MPIR_CVAR_REDUCE_SCATTER_COMMUTATIVE_LONG_MSG_SIZE`. With 256 KiB on 7, 17, 31 and 36 nodes,
+/// both MPICH and Open MPI still halve.
+const PAIRWISE_FROM: u64 = 512 << 10;
+
+/// From how many bytes on MPICH takes more than for the bytes that it exchanges in halves, and how
+/// many times these: on 16 and 17 nodes 1.29 and 1.17 times as long.
+const HALVING_SLOW_FROM: u64 = 256 << 10;
+const HALVING_SLOW: f64 = 1.15;
+
+/// The same of Open MPI's butterfly: on 16 nodes of 4 processes 1.5 times as long with 1 MB, and 2
+/// to 3 times with 4 MB.
+const BUTTERFLY_SLOW_FROM: u64 = 1_000_000;
+const BUTTERFLY_SLOW: f64 = 1.35;
+
+/// The patterns, as far as they differ.
+pub(super) fn patterns(call: &Facts, spread: &Spread) -> [Cost; 4] {
+    let known = match call.library {
+        _ if call.order == Order::Ranks => None,
+        Library::Mpich => Some(of_mpich(call, spread)),
+        Library::OpenMpi if spread.per_port > 1.0 && !has_large_parts(call) => {
+            Some(of_open_mpi(call, spread))
+        }
+        _ => None,
+    };
+    known.map_or_else(|| of_any(call, spread), |cost| [cost; 4])
+}
+
+fn of_mpich(call: &Facts, spread: &Spread) -> Cost {
+    if call.bytes >= PAIRWISE_FROM {
+        let least = if has_large_parts(call) { 1.15 } else { 1.0 };
+        return in_pairs(spread, irregularity(call).max(least));
+    }
+    let is_slow = call.bytes >= HALVING_SLOW_FROM;
+    in_halves(call, spread, if is_slow { HALVING_SLOW } else { 1.0 })
+}
+
+/// Open MPI from 4.1 on, by its tables for p processes and m bytes. MPI_Reduce_scatter_block has
+/// no ring, and looks at the bytes of a part.
+fn of_open_mpi(call: &Facts, spread: &Spread) -> Cost {
+    let (p, m) = (call.processes, call.bytes);
+    let is_ring = call.operation == Operation::ReduceScatter
+        && match p {
+            ..32 => m >= 256 << 10,
+            32..64 => m >= 512 << 10,
+            _ => false,
+        };
+    let is_even = call.smallest_node.is_none() && p % call.nodes == 0;
+    match p {
+        _ if is_ring => ring(call, spread),
+        32.. if is_even && (p / call.nodes).is_power_of_two() => butterfly(call, spread),
+        _ => in_halves(call, spread, 1.0),
+    }
+}
+
+fn of_any(call: &Facts, spread: &Spread) -> [Cost; 4] {
+    if has_large_parts(call) {
+        let measured = passed_on(call, spread, 0.9).max(1.15 * spread.others());
+        return [spread.cost(spread.phases, measured); 4];
+    }
+    let startups = spread.whole_phases + 2.0 * spread.excess;
+    let [halves, by_root, by_leaders] = spread.unaware_of_nodes(startups, halved(call, spread));
+    let around = match spread.per_port == 1.0 && call.bytes < PAIRWISE_FROM {
+        true => halves,
+        false => around(call, spread),
+    };
+    [halves, by_root, by_leaders, around]
+}
+
+fn has_large_parts(call: &Facts) -> bool {
+    call.bytes / call.processes as u64 >= MEASURED_FROM
+}
+
+/// The largest part over the mean; 0 of equal parts.
+fn irregularity(call: &Facts) -> f64 {
+    if call.operation != Operation::ReduceScatter || call.bytes == 0 {
+        return 0.0;
+    }
+    call.largest as f64 * call.processes as f64 / call.bytes as f64
+}
+
+/// How many times the problem is passed on, if it is such a part of the largest part over the mean.
+fn passed_on(call: &Facts, spread: &Spread, part: f64) -> f64 {
+    spread.others() * (part * irregularity(call)).min(spread.port_phases)
+}
+
+/// How many times the problem a process sends in halves.
+fn halved(call: &Facts, spread: &Spread) -> f64 {
+    let regular = spread.others() + spread.excess;
+    regular.max(passed_on(call, spread, 0.5))
+}
+
+fn in_halves(call: &Facts, spread: &Spread, times: f64) -> Cost {
+    let across = spread.port_phases.min(spread.whole_phases) + 2.0 * spread.excess;
+    let steps = across + STEP_WITHIN * (spread.phases - spread.port_phases);
+    spread.cost(steps, times * spread.per_port * halved(call, spread))
+}
+
+fn butterfly(call: &Facts, spread: &Spread) -> Cost {
+    let steps = spread.port_phases + STEP_WITHIN * (spread.phases - spread.port_phases);
+    let volume = spread.others().max(passed_on(call, spread, 0.5));
+    let is_slow = call.bytes >= BUTTERFLY_SLOW_FROM;
+    let times = if is_slow { BUTTERFLY_SLOW } else { 1.0 };
+    spread.cost(steps, times * volume)
+}
+
+/// The largest part goes from node to node after all others have left.
+fn ring(call: &Facts, spread: &Spread) -> Cost {
+    let largest = call.largest as f64 / spread.bytes.max(1.0);
+    let volume = spread.others().max((spread.ports - 1.0) * largest);
+    spread.cost(spread.around(), volume)
+}
+
+fn around(call: &Facts, spread: &Spread) -> Cost {
+    let volume = spread.others().max(passed_on(call, spread, 0.5));
+    spread.cost(spread.around(), volume)
+}
+
+fn in_pairs(spread: &Spread, irregularity: f64) -> Cost {
+    let within = spread.per_port - 1.0;
+    let steps = STEP * (spread.processes - 1.0 - within) + STEP_WITHIN * within;
+    spread.cost(steps, spread.others() * spread.per_port.max(irregularity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cost::Network;
+    use super::super::seconds;
+    use super::*;
+
+    /// As on ports of 40 to 160 Mbit/s, where start-ups hardly count.
+    fn network() -> Network {
+        Network::measured((8, 60_000), (32_768, 3_300_000))
+    }
+
+    /// What is charged, over what a port needs for the parts of other nodes.
+    fn charged(facts: &Facts) -> f64 {
+        let volume = 1.0 - 1.0 / facts.nodes as f64;
+        seconds(facts, network()) / network().seconds(0.0, volume * facts.bytes as f64)
+    }
+
+    /// MPICH 4.0.2 on 16 and 17 nodes of one process, and on 8 of four; parts are regular,
+    /// irregular (the largest is twice the mean) and degenerate.
+    #[test]
+    fn mpich_is_charged_for_its_own_algorithms() {
+        for (processes, nodes, bytes, measured) in [
+            (16, 16, 1_000_000, [1.03, 2.03, 15.2]),
+            (17, 17, 1_000_000, [1.02, 2.03, 16.2]),
+            (32, 8, 262_144, [6.07, 5.69, 12.3]),
+            (32, 8, 4_000_000, [4.52, 5.55, 28.5]),
+        ] {
+            for (times, measured) in [1, 2, processes].into_iter().zip(measured) {
+                let facts = Facts {
+                    largest: times as u64 * bytes / processes as u64,
+                    library: Library::Mpich,
+                    ..Facts::regular(Operation::ReduceScatter, bytes, processes, nodes)
+                };
+                let charged = charged(&facts);
+                let is_fair = (0.6 * measured..1.2 * measured).contains(&charged);
+                assert!(is_fair, "{facts:?}: {charged}, measured {measured}");
+            }
+        }
+    }
+
+    /// Open MPI 4.1.4: one process has all.
+    #[test]
+    fn a_ring_is_charged_for_its_largest_part() {
+        for (processes, nodes, measured) in [(16, 4, 3.95), (20, 5, 5.04), (24, 8, 8.13)] {
+            let bytes = 1_000_000;
+            let facts = Facts {
+                largest: bytes,
+                library: Library::OpenMpi,
+                ..Facts::regular(Operation::ReduceScatter, bytes, processes, nodes)
+            };
+            let charged = charged(&facts);
+            let is_fair = (0.6 * measured..1.2 * measured).contains(&charged);
+            assert!(is_fair, "{facts:?}: {charged}, measured {measured}");
+        }
+    }
+
+    /// Open MPI 4.1.4, regular parts: on 16 to 64 processes.
+    #[test]
+    fn open_mpi_is_charged_for_its_own_algorithms() {
+        for (processes, nodes, bytes, measured) in [
+            (16, 4, 65_536, 3.93),
+            (16, 4, 262_144, 1.21),
+            (16, 8, 65_536, 1.87),
+            (16, 8, 262_144, 1.03),
+            (20, 5, 262_000, 4.82),
+            (20, 5, 1_000_000, 1.19),
+            (24, 8, 262_000, 4.21),
+            (20, 10, 262_000, 2.40),
+            (48, 16, 262_144, 4.37),
+            (48, 16, 1_000_000, 1.10),
+            (48, 12, 262_144, 1.30),
+            (32, 8, 262_144, 1.02),
+            (64, 16, 262_144, 1.04),
+            (64, 16, 1_000_000, 1.49),
+        ] {
+            let facts = Facts {
+                library: Library::OpenMpi,
+                ..Facts::regular(Operation::ReduceScatter, bytes, processes, nodes)
+            };
+            let charged = charged(&facts);
+            let is_fair = (0.6 * measured..1.2 * measured).contains(&charged);
+            assert!(is_fair, "{facts:?}: {charged}, measured {measured}");
+        }
+    }
+}
