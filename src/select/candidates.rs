@@ -189,7 +189,8 @@ pub(super) fn candidates(
 pub(super) enum Sizing {
     /// What the settings say, or the shipped factors.
     Given,
-    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks).
+    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks), and half as
+    /// many.
     Unmeasured,
     /// What is best on this network, half as many and twice as many.
     Measured(Network),
@@ -415,7 +416,9 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
     let given = blocks(facts, settings);
     let others = match sizing {
         Sizing::Given => None,
-        Sizing::Unmeasured => cost::unmeasured_blocks(facts, settings).map(|n| [n; 3]),
+        Sizing::Unmeasured => {
+            cost::unmeasured_blocks(facts, settings).map(|[n, half]| [n, half, n])
+        }
         Sizing::Measured(network) => cost::measured_blocks(facts, settings, network),
     };
     others.unwrap_or([given; 3])

@@ -42,14 +42,16 @@
 //!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of
 //!    one root. In a ring of ranks that are placed in blocks, a port carries each byte once, and a
 //!    step that ends within the node is a [part](STEP_WITHIN) of a start-up.
+//! 5. In Open MPI's allreduces neighbours exchange first. On nodes whose processes are no power of
+//!    two in number each process sends to other nodes what a node would have to send once.
 //!
-//! All but the fourth err on the side of leaving a call native. That one charges too much where the
-//! MPI library has allgathers or reduce-scatters that know the nodes.
+//! All but the last two err on the side of leaving a call native. These charge too much where the
+//! MPI library has collectives that know the nodes.
 
 mod reduce_scatter;
 
 use super::cost::{Cost, Network, STEP_WITHIN};
-use super::facts::{Facts, Operation, phases};
+use super::facts::{Facts, Library, Operation, Order, phases};
 
 /// Between so many nodes native collectives cost about what the wire does.
 pub const FEW_NODES: usize = 3;
@@ -129,13 +131,33 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
             cost(q, spread.port_phases),
             cost(2.0 * k + e, in_halves + e),
         ],
-        Operation::Allreduce if call.bytes < ALLREDUCE_MEASURED_FROM => [
-            cost(k + 2.0 * e, spread.port_phases.min(k) + 2.0 * e),
-            cost(2.0 * (k + e), in_halves + 2.0 * e),
-        ],
+        Operation::Allreduce if call.bytes < ALLREDUCE_MEASURED_FROM => {
+            let times = match crosses_nodes(call) {
+                true => spread.per_port,
+                false => 1.0,
+            };
+            [
+                cost(k + 2.0 * e, times * (spread.port_phases.min(k) + 2.0 * e)),
+                cost(2.0 * (k + e), times * (in_halves + 2.0 * e)),
+            ]
+        }
         // A larger allreduce.
         _ => [cost(q, 2.9); 2],
     }
+}
+
+/// Whether neighbours exchange first in the MPI library's allreduce, and ranks 2i and 2i + 1 are not
+/// always on one node, nor four that follow, and so on: Open MPI's on nodes of several processes
+/// whose number is no power of two.
+fn crosses_nodes(call: &Facts) -> bool {
+    let is_known = call.library == Library::OpenMpi && call.order != Order::Ranks;
+    is_known && call.nodes < call.processes && !are_nodes_aligned(call)
+}
+
+/// Whether nodes have 2^i processes each.
+fn are_nodes_aligned(call: &Facts) -> bool {
+    let k = call.processes / call.nodes;
+    call.smallest_node.is_none() && k * call.nodes == call.processes && k.is_power_of_two()
 }
 
 fn allgathers(call: &Facts, spread: &Spread) -> [Cost; 4] {

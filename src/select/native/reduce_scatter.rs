@@ -22,7 +22,7 @@
 //!    (docs/research/performance/tables). Below, some halve the problem; there it is charged half.
 //!    In Open MPI's ring the largest part goes from node to node after all others have left.
 //! 2. MPICH's halves take [more](HALVING_SLOW) from 256 KiB on, and Open MPI's butterfly
-//!    [does](BUTTERFLY_SLOW) from 1 MB on.
+//!    [does](BUTTERFLY_SLOW) from 768 KiB on.
 //! 3. In pairs, whatever the nodes are, a port receives p - 1 times the largest part, or the parts
 //!    of its node p times, but for what comes from within it.
 //! 4. In halves, ranks that are far from each other exchange first. So each process of a node sends
@@ -34,7 +34,7 @@
 
 use super::super::cost::{Cost, STEP_WITHIN};
 use super::super::facts::{Facts, Library, Operation, Order};
-use super::{STEP, Spread};
+use super::{STEP, Spread, are_nodes_aligned};
 
 /// From how many bytes of a part on what native reduce-scatters take was measured. Below, Open MPI
 /// 4.1 and MPICH 4.0 are as fast as their patterns where p is a power of two.
@@ -52,7 +52,7 @@ const HALVING_SLOW: f64 = 1.15;
 
 /// The same of Open MPI's butterfly: on 16 nodes of 4 processes 1.5 times as long with 1 MB, and 2
 /// to 3 times with 4 MB.
-const BUTTERFLY_SLOW_FROM: u64 = 1_000_000;
+const BUTTERFLY_SLOW_FROM: u64 = 768 << 10;
 const BUTTERFLY_SLOW: f64 = 1.35;
 
 /// The patterns, as far as they differ.
@@ -87,10 +87,9 @@ fn of_open_mpi(call: &Facts, spread: &Spread) -> Cost {
             32..64 => m >= 512 << 10,
             _ => false,
         };
-    let is_even = call.smallest_node.is_none() && p % call.nodes == 0;
     match p {
         _ if is_ring => ring(call, spread),
-        32.. if is_even && (p / call.nodes).is_power_of_two() => butterfly(call, spread),
+        32.. if are_nodes_aligned(call) => butterfly(call, spread),
         _ => in_halves(call, spread, 1.0),
     }
 }
