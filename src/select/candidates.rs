@@ -189,9 +189,10 @@ pub(super) fn candidates(
 pub(super) enum Sizing {
     /// What the settings say, or the shipped factors.
     Given,
-    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks), and half as
-    /// many.
+    /// What the settings say, or [what suits common networks](cost::unmeasured_blocks).
     Unmeasured,
+    /// The same, or half as many if the call is small and combines.
+    Fewer,
     /// What is best on this network, half as many and twice as many.
     Measured(Network),
 }
@@ -380,7 +381,7 @@ fn in_one_block_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> 
     }
     let network = match sizing {
         Sizing::Measured(network) => Some(network),
-        Sizing::Given | Sizing::Unmeasured => None,
+        Sizing::Given | Sizing::Unmeasured | Sizing::Fewer => None,
     };
     let messages = (settings.window + settings.sends) * at_once;
     // Those of a step are of up to a segment for each process of the node.
@@ -416,8 +417,9 @@ fn numbers_of_blocks(facts: &Facts, settings: &Settings, sizing: Sizing) -> [usi
     let given = blocks(facts, settings);
     let others = match sizing {
         Sizing::Given => None,
-        Sizing::Unmeasured => {
-            cost::unmeasured_blocks(facts, settings).map(|[n, half]| [n, half, n])
+        Sizing::Unmeasured | Sizing::Fewer => {
+            let is_fewer = matches!(sizing, Sizing::Fewer);
+            cost::unmeasured_blocks(facts, settings, is_fewer).map(|n| [n; 3])
         }
         Sizing::Measured(network) => cost::measured_blocks(facts, settings, network),
     };

@@ -104,12 +104,24 @@ fn choose_by(
     if facts.nodes <= 1 {
         return choose_on_one_node(facts, settings);
     }
-    let candidates = candidates(facts, settings, Sizing::Unmeasured);
-    let mut candidates = candidates.filter(is_named).peekable();
-    if candidates.peek().is_none() {
+    let sized = |sizing| candidates(facts, settings, sizing).filter(is_named);
+    if sized(Sizing::Unmeasured).next().is_none() {
         return Err(Reason::NotCommutative);
     }
     let native = Network::COMMON.map(|network| native::seconds(charged, network));
+    // Fewer blocks only where the usual number gains nothing: they take longer on slow networks.
+    let mut sizings = [Sizing::Unmeasured, Sizing::Fewer].into_iter();
+    let best = sizings.find_map(|sizing| gaining(sized(sizing), facts, settings, native));
+    best.ok_or(Reason::CostModel)
+}
+
+/// Of these candidates the fastest in the mean that gains, on the common networks.
+fn gaining(
+    candidates: impl Iterator<Item = Candidate>,
+    facts: &Facts,
+    settings: &Settings,
+    native: [f64; Network::COMMON.len()],
+) -> Option<Algorithm> {
     let parts = candidates.map(|candidate| {
         let part = part_of_native(candidate, facts, settings, native);
         (candidate.algorithm, part)
@@ -118,11 +130,9 @@ fn choose_by(
         let is_faster = part.mean < LEAST_GAIN && part.most <= LARGEST_LOSS;
         is_faster || *algorithm == Algorithm::Gray
     };
-    let best = parts
-        .filter(gains)
-        .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let gain = parts.filter(gains);
+    let best = gain.min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
     best.map(|(algorithm, _)| algorithm)
-        .ok_or(Reason::CostModel)
 }
 
 /// From how many bytes on a call on one node runs in shared memory, unless measurement says

@@ -339,14 +339,14 @@ const LEAST: f64 = 60.0;
 /// 1.07 with blocks of 60 kB.
 const EAGER: u64 = 60_000;
 
-/// The bytes of a reduction that may be in half as many blocks. Where they are more, start-ups count
-/// less. Broadcasts are learned of.
+/// The bytes of a call that combines and may be in half as many blocks. Where they are more,
+/// start-ups count less.
 const HALVED: Range<u64> = 32 << 10..256 << 10;
 
-/// The numbers of blocks n of pipelines that run `call` on a network that nobody has measured, if
-/// the settings leave that open: by the middle factor, or more where only they are eager; and of a
-/// [small reduction](HALVED) half of that.
-pub fn unmeasured_blocks(call: &Facts, settings: &Settings) -> Option<[usize; 2]> {
+/// The number of blocks n of a pipeline that runs `call` on a network that nobody has measured, if
+/// the settings leave it open: by the middle factor, or more where only they are eager. Of a
+/// [small](HALVED) call `fewer` are half of that.
+pub fn unmeasured_blocks(call: &Facts, settings: &Settings, fewer: bool) -> Option<usize> {
     let [middle, most] = [MIDDLE, LEAST].map(|factor| pipeline_blocks(call, factor));
     let wanted = middle.max(most.min(call.bytes.div_ceil(EAGER)));
     // The multiple of q that is nearest, where it has to be one.
@@ -354,9 +354,12 @@ pub fn unmeasured_blocks(call: &Facts, settings: &Settings) -> Option<[usize; 2]
         true => wanted.saturating_sub(u64::from(call.phases()) / 2).max(2),
         false => wanted,
     };
-    let may_be_fewer = call.operation == Operation::Reduce && HALVED.contains(&call.bytes);
-    let fewer = if may_be_fewer { wanted / 2 } else { wanted };
-    is_open(call.operation, settings).then(|| [wanted, fewer].map(|n| bounded(call, n)))
+    let may_be_fewer = call.operation.combines() && HALVED.contains(&call.bytes);
+    let wanted = match fewer && may_be_fewer {
+        true => wanted / 2,
+        false => wanted,
+    };
+    is_open(call.operation, settings).then(|| bounded(call, wanted))
 }
 
 /// The numbers of blocks n of pipelines that run `call`, if the settings leave that open: what is
