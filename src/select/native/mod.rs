@@ -146,9 +146,8 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
     }
 }
 
-/// Whether neighbours exchange first in the MPI library's allreduce, and ranks 2i and 2i + 1 are not
-/// always on one node, nor four that follow, and so on: Open MPI's on nodes of several processes
-/// whose number is no power of two.
+/// Whether the MPI library's allreduce first exchanges between neighbours, and some of these are on
+/// different nodes: Open MPI's, on nodes of several processes whose number is no power of two.
 fn crosses_nodes(call: &Facts) -> bool {
     let is_known = call.library == Library::OpenMpi && call.order != Order::Ranks;
     is_known && call.nodes < call.processes && !are_nodes_aligned(call)
