@@ -56,8 +56,12 @@ void ucp_worker_destroy(ucp_worker_h worker);
 /* Python loads MPI, and UCX with it, where RTLD_NEXT does not look. */
 static void *in_ucx(const char *name)
 {
-    void *found = dlsym(RTLD_NEXT, name);
-    return found ? found : dlsym(dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD), name);
+    void *found = dlsym(RTLD_NEXT, name), *ucx;
+    if (!found && (ucx = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD)))
+        found = dlsym(ucx, name);
+    if (!found)
+        abort();
+    return found;
 }
 
 #define IN_UCX(function) ((__typeof__(&function))in_ucx(#function))

@@ -215,7 +215,9 @@ fn defaults_are_what_they_were() {
         for (name, facts) in calls(layout) {
             let with_any = row(&facts, &settings);
             _ = writeln!(table, "{name}: {with_any}");
-            for (library, its_name) in [(Library::Mpich, "MPICH"), (Library::OpenMpi, "Open MPI")] {
+            for (library, its_name) in
+                [(Library::Mpich, "MPICH"), (Library::OpenMpi4, "Open MPI 4")]
+            {
                 let with_it = row(&Facts { library, ..facts }, &settings);
                 if with_it != with_any {
                     _ = writeln!(table, "{name}, {its_name}: {with_it}");

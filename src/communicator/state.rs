@@ -36,7 +36,8 @@ pub struct State {
     observes: bool,
     /// Agreed: rank 0's.
     settings: Settings,
-    /// Whose collectives the native ones are.
+    /// Whose collectives the native ones are. The same on all ranks: no job has an MPI library of
+    /// two versions.
     pub(super) library: Library,
     /// By operation: smaller problems are native, whatever else is known of them.
     native_below: [u64; Operation::OF_MPI],

@@ -26,6 +26,8 @@ impl ReturnedErrors {
     /// A communicator may have no handler in MPICH, which looks the same as that errors are fatal.
     /// Once replaced, that of MPI_COMM_WORLD is fatal, and communicators that are made from it
     /// later have it, rather than none. So it is left alone where the call's looks the same.
+    ///
+    /// Errors of MPI calls in the program's operators are returned, too, while they run for it.
     pub fn during_call_on(communicator: Communicator) -> Option<ReturnedErrors> {
         if !speaks_pmi() || may_be_called_by_several_threads() {
             return None;

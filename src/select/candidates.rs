@@ -72,8 +72,8 @@ pub fn predicted(facts: &Facts, settings: &Settings, network: Network) -> [f64; 
         None => f64::INFINITY,
     });
     // As if its processes shared their port in all that they send: until its time is known, trials
-    // may take a part of what is predicted here, and with less they would begin late. Whose
-    // collectives do share it does not matter then.
+    // may take a part of what is predicted here, and with less they would begin late. Here it does
+    // not matter whose collectives these are.
     let of_process = network.shared_by(facts.processes_per_node());
     let any = Facts {
         library: Library::Other,

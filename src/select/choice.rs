@@ -294,7 +294,7 @@ mod tests {
 
     use super::super::Cut;
     use super::super::candidates::{CANDIDATES, slot_bytes};
-    use super::super::facts::Order;
+    use super::super::facts::{Library, Order};
     use super::super::sizes::MESSAGE_MAX;
     use super::*;
 
@@ -805,15 +805,27 @@ mod tests {
         let settings = Settings::default();
         let (mut native, mut ours) = (0, 0);
         for operation in Operation::VARIANTS.iter().copied() {
-            for processes in [2usize, 3, 4, 5, 8, 9, 16, 31, 32, 33, 64, 128] {
-                for bytes in [4096u64, 16_384, 65_536, 262_144, MIB, 4 * MIB, 64 * MIB] {
-                    for (part, order) in [
-                        (1, Order::Any),
-                        (2, Order::Commutative),
-                        (128, Order::Ranks),
+            for processes in [2usize, 3, 4, 5, 8, 9, 16, 31, 32, 33, 48, 64, 128] {
+                for bytes in [
+                    4096u64,
+                    12_000,
+                    16_384,
+                    65_536,
+                    262_144,
+                    MIB,
+                    4 * MIB,
+                    64 * MIB,
+                ] {
+                    for (part, order, library) in [
+                        (1, Order::Any, Library::OpenMpi4),
+                        (2, Order::Commutative, Library::Other),
+                        (2, Order::Commutative, Library::Mpich),
+                        (2, Order::Commutative, Library::OpenMpi4),
+                        (128, Order::Ranks, Library::Other),
                     ] {
                         let on = |nodes| Facts {
                             operation,
+                            library,
                             largest: (bytes / part).max(bytes / processes as u64),
                             order,
                             smallest_node: (processes % nodes != 0).then_some(1),

@@ -349,14 +349,14 @@ const HALVED: Range<u64> = 32 << 10..256 << 10;
 pub fn unmeasured_blocks(call: &Facts, settings: &Settings, fewer: bool) -> Option<usize> {
     let [middle, most] = [MIDDLE, LEAST].map(|factor| pipeline_blocks(call, factor));
     let wanted = middle.max(most.min(call.bytes.div_ceil(EAGER)));
-    // The multiple of q that is nearest, where it has to be one.
-    let wanted = match call.has_rounded_result() {
-        true => wanted.saturating_sub(u64::from(call.phases()) / 2).max(2),
-        false => wanted,
-    };
     let may_be_fewer = call.operation.combines() && HALVED.contains(&call.bytes);
     let wanted = match fewer && may_be_fewer {
         true => wanted / 2,
+        false => wanted,
+    };
+    // The multiple of q that is nearest, where it has to be one.
+    let wanted = match call.has_rounded_result() {
+        true => wanted.saturating_sub(u64::from(call.phases()) / 2).max(2),
         false => wanted,
     };
     is_open(call.operation, settings).then(|| bounded(call, wanted))

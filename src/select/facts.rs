@@ -57,8 +57,10 @@ pub enum Unknown {
 pub enum Library {
     /// MPICH itself. What is built from it may have other algorithms.
     Mpich,
-    /// Open MPI from 4.1 on.
-    OpenMpi,
+    /// Open MPI 4.1 and what follows it.
+    OpenMpi4,
+    /// Open MPI 5, whose broadcasts, reductions and allreduces know the nodes.
+    OpenMpi5,
     /// Any other: it is charged for the fastest algorithms that one of them has.
     Other,
 }
@@ -74,7 +76,8 @@ impl Library {
             [(); 2].map(|()| numbers.next().and_then(|number| number.parse::<u32>().ok()))
         });
         match numbers {
-            Some([Some(major), minor]) if (major, minor.unwrap_or(0)) >= (4, 1) => Library::OpenMpi,
+            Some([Some(4), Some(1..)]) => Library::OpenMpi4,
+            Some([Some(5), _]) => Library::OpenMpi5,
             _ => Library::Other,
         }
     }
@@ -335,9 +338,12 @@ mod tests {
         for (version, library) in [
             ("MPICH Version:\t4.0.2", Library::Mpich),
             ("MVAPICH2 Version:\t2.3.7", Library::Other),
-            ("Open MPI v4.1.4, package: Debian OpenMPI", Library::OpenMpi),
-            ("Open MPI v5.0.8", Library::OpenMpi),
-            ("Open MPI v10.0", Library::OpenMpi),
+            (
+                "Open MPI v4.1.4, package: Debian OpenMPI",
+                Library::OpenMpi4,
+            ),
+            ("Open MPI v5.0.8", Library::OpenMpi5),
+            ("Open MPI v41.1", Library::Other),
             ("Open MPI v4.0.7, package: x", Library::Other),
             ("Open MPI v", Library::Other),
             ("Intel(R) MPI Library 2021.17", Library::Other),

@@ -236,9 +236,13 @@ impl Pmix {
         if !missing.is_empty() {
             let here = self.ranks_here();
             missing.retain(|rank| !here.contains(rank));
-            self.fetch(&missing);
-            for rank in missing {
-                entries[rank] = entry(rank);
+        }
+        for rank in missing {
+            self.fetch(rank);
+            entries[rank] = entry(rank);
+            // That one is without says enough, and has taken some seconds.
+            if entries[rank].is_none() {
+                break;
             }
         }
         entries
@@ -278,31 +282,29 @@ impl Pmix {
         }
     }
 
-    /// Has what these ranks have put brought to this node, all at a time.
-    fn fetch(&self, ranks: &[usize]) {
+    /// Has what a rank has put brought to this node. One at a time: of several requests the
+    /// launcher of Open MPI 5.0 may answer none, once there are more than some six nodes.
+    fn fetch(&self, rank: usize) {
+        let Ok(key) = CString::new(key(rank, 0)) else {
+            return;
+        };
+        let key: [c_char; 512] = filled(&key);
+        let process = self.process(number(rank));
         let fetching = Arc::new(Fetching::new());
-        for &rank in ranks {
-            let Ok(key) = CString::new(key(rank, 0)) else {
-                continue;
-            };
-            let key: [c_char; 512] = filled(&key);
-            let process = self.process(number(rank));
-            fetching.start();
-            let data = Arc::into_raw(fetching.clone());
-            // SAFETY: as in `get`. The attribute, and `data`, live until `found` was called, since
-            // that owns a share of both.
-            let status = unsafe {
-                let info = &raw const (*data).info;
-                let data = data.cast_mut().cast();
-                (self.functions.get_later)(&process, key.as_ptr(), info, 1, found, data)
-            };
-            if status != SUCCESS {
-                // SAFETY: `found` will not be called, so its share is still here.
-                drop(unsafe { Arc::from_raw(data) });
-                fetching.end();
-            }
+        let data = Arc::into_raw(fetching.clone());
+        // SAFETY: as in `get`. The attribute, and `data`, live until `found` was called, since that
+        // owns a share of both.
+        let status = unsafe {
+            let info = &raw const (*data).info;
+            let data = data.cast_mut().cast();
+            (self.functions.get_later)(&process, key.as_ptr(), info, 1, found, data)
+        };
+        if status == SUCCESS {
+            fetching.wait();
+        } else {
+            // SAFETY: `found` will not be called, so its share is still here.
+            drop(unsafe { Arc::from_raw(data) });
         }
-        fetching.wait();
     }
 }
 
@@ -319,10 +321,10 @@ unsafe fn text_of(value: *const Value) -> Option<String> {
     }
 }
 
-/// Requests under way.
+/// A request under way.
 struct Fetching {
     info: Info,
-    outstanding: Mutex<usize>,
+    is_over: Mutex<bool>,
     changed: Condvar,
 }
 
@@ -330,25 +332,21 @@ impl Fetching {
     fn new() -> Fetching {
         Fetching {
             info: Info::patient(),
-            outstanding: Mutex::new(0),
+            is_over: Mutex::new(false),
             changed: Condvar::new(),
         }
     }
 
-    fn start(&self) {
-        *self.outstanding.lock() += 1;
-    }
-
     fn end(&self) {
-        *self.outstanding.lock() -= 1;
+        *self.is_over.lock() = true;
         self.changed.notify_all();
     }
 
-    /// The launcher ends each request in time; one that it forgets is given up a little later.
+    /// The launcher ends a request in time; one that it forgets is given up a little later.
     fn wait(&self) {
         let end = Instant::now() + Duration::from_secs(2 * u64::from(PATIENCE.unsigned_abs()));
-        let mut outstanding = self.outstanding.lock();
-        while *outstanding > 0 && !self.changed.wait_until(&mut outstanding, end).timed_out() {}
+        let mut is_over = self.is_over.lock();
+        while !*is_over && !self.changed.wait_until(&mut is_over, end).timed_out() {}
     }
 }
 

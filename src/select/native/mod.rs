@@ -51,7 +51,7 @@
 mod reduce_scatter;
 
 use super::cost::{Cost, Network, STEP_WITHIN};
-use super::facts::{Facts, Library, Operation, Order, phases};
+use super::facts::{Facts, Library, Operation, phases};
 
 /// Between so many nodes native collectives cost about what the wire does.
 pub const FEW_NODES: usize = 3;
@@ -73,6 +73,10 @@ const STEP: f64 = 0.5;
 /// From how many bytes on what native allreduces take was measured. Below, Open MPI 4.1 and MPICH
 /// 4.0 are as fast as their patterns where p is a power of two.
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
+
+/// From how many bytes on an allreduce is charged for that. For smaller ones nobody asks for the
+/// nodes first.
+const CROSSING_FROM: u64 = 32 << 10;
 
 /// The predicted seconds of `call` on `network`.
 pub fn seconds(call: &Facts, network: Network) -> f64 {
@@ -147,15 +151,16 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
 }
 
 /// Whether the MPI library's allreduce first exchanges between neighbours, and some of these are on
-/// different nodes: Open MPI's, on nodes of several processes whose number is no power of two.
+/// different nodes: Open MPI 4's, on nodes of several processes whose number is no power of two.
 fn crosses_nodes(call: &Facts) -> bool {
-    let is_known = call.library == Library::OpenMpi && call.order != Order::Ranks;
-    is_known && call.nodes < call.processes && !are_nodes_aligned(call)
+    let is_known = call.library == Library::OpenMpi4 && call.has_rounded_result();
+    let is_large = call.bytes >= CROSSING_FROM;
+    is_known && is_large && call.nodes < call.processes && !are_nodes_aligned(call)
 }
 
 /// Whether nodes have 2^i processes each.
 fn are_nodes_aligned(call: &Facts) -> bool {
-    let k = call.processes / call.nodes;
+    let k = call.processes / call.nodes.max(1);
     call.smallest_node.is_none() && k * call.nodes == call.processes && k.is_power_of_two()
 }
 
