@@ -49,9 +49,12 @@
 //! MPI library has collectives that know the nodes.
 
 mod reduce_scatter;
+mod spread;
 
-use super::cost::{Cost, Network, STEP_WITHIN};
-use super::facts::{Facts, Library, Operation, phases};
+use spread::{Spread, are_nodes_aligned};
+
+use super::cost::{Cost, Network};
+use super::facts::{Facts, Library, Operation};
 
 /// Between so many nodes native collectives cost about what the wire does.
 pub const FEW_NODES: usize = 3;
@@ -60,15 +63,6 @@ pub const FEW_NODES: usize = 3;
 /// `MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE`. Where p is no power of two, it does from 80 KiB on; the
 /// larger of the two errs on the side of leaving a call native.
 const AROUND_FROM: u64 = 512 << 10;
-
-/// The bytes of a piece of an allgatherv around: MPICH's default of
-/// `MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE`.
-const PIECE: f64 = (32 << 10) as f64;
-
-/// The part of a start-up that a step around takes between nodes. With half of it a reduce-scatter
-/// of 64 KiB on 8 nodes of 4 processes is charged what the one by leaders is. Native it takes 0.8
-/// to 1 times as long (emulated, Open MPI 4.1.4).
-const STEP: f64 = 0.5;
 
 /// From how many bytes on what native allreduces take was measured. Below, Open MPI 4.1 and MPICH
 /// 4.0 are as fast as their patterns where p is a power of two.
@@ -158,12 +152,6 @@ fn crosses_nodes(call: &Facts) -> bool {
     is_known && is_large && call.nodes < call.processes && !are_nodes_aligned(call)
 }
 
-/// Whether nodes have 2^i processes each.
-fn are_nodes_aligned(call: &Facts) -> bool {
-    let k = call.processes / call.nodes.max(1);
-    call.smallest_node.is_none() && k * call.nodes == call.processes && k.is_power_of_two()
-}
-
 fn allgathers(call: &Facts, spread: &Spread) -> [Cost; 4] {
     let is_equal = call.operation == Operation::Allgather;
     let measured = if is_equal { 1.05 } else { 1.1 };
@@ -175,111 +163,6 @@ fn allgathers(call: &Facts, spread: &Spread) -> [Cost; 4] {
     let [doubling, by_root, by_leaders] = spread.unaware_of_nodes(spread.phases, volume);
     let around = around.and(spread.piece_around(call));
     [doubling, by_root, by_leaders, around]
-}
-
-/// A problem, the processes that exchange it, and the ports over which they do.
-struct Spread {
-    bytes: f64,
-    processes: f64,
-    /// Those of different nodes; if there is one node, all processes.
-    ports: f64,
-    /// The processes that share one, in the mean.
-    per_port: f64,
-    /// q = ceil(log2 p), and the same of the ports.
-    phases: f64,
-    port_phases: f64,
-    /// k = floor(log2 p), or q where p may as well be a power of two.
-    whole_phases: f64,
-    /// The largest power of two of ports.
-    power_of_ports: f64,
-    /// 1 if p is no power of two, and that matters; else 0.
-    excess: f64,
-}
-
-impl Spread {
-    fn of(call: &Facts) -> Spread {
-        let processes = call.processes.max(1);
-        let ports = if call.nodes > 1 {
-            call.nodes
-        } else {
-            processes
-        };
-        let q = call.phases();
-        let has_excess = ports == processes && !processes.is_power_of_two();
-        let whole_phases = if has_excess { q - 1 } else { q };
-        Spread {
-            bytes: call.bytes as f64,
-            processes: processes as f64,
-            ports: ports as f64,
-            per_port: processes as f64 / ports as f64,
-            phases: f64::from(q),
-            port_phases: f64::from(phases(ports)),
-            whole_phases: f64::from(whole_phases),
-            power_of_ports: (1u64 << ports.ilog2()) as f64,
-            excess: f64::from(u8::from(has_excess)),
-        }
-    }
-
-    /// What a port takes for so many messages that are together so many times the problem.
-    fn cost(&self, rounds: f64, volume: f64) -> Cost {
-        Cost {
-            rounds,
-            bytes: volume * self.bytes,
-        }
-    }
-
-    /// Where each process sends so much of the problem to other nodes, in so many rounds: that;
-    /// or a gather to one root, or a scatter from it, and a tree; or what leaders exchange, and
-    /// their nodes before and after it.
-    fn unaware_of_nodes(&self, rounds: f64, volume: f64) -> [Cost; 3] {
-        if self.per_port <= 1.0 {
-            return [self.cost(rounds, volume); 3];
-        }
-        let q = self.phases;
-        [
-            self.cost(rounds, self.per_port * volume),
-            self.cost(2.0 * q, self.others() + self.port_phases),
-            self.cost(3.0 * q, 3.0 * volume),
-        ]
-    }
-
-    /// The part of a problem of many parts that a port sends or receives.
-    fn others(&self) -> f64 {
-        1.0 - 1.0 / self.ports
-    }
-
-    /// Start-ups of a ring of all processes, of which each sends to the next.
-    fn around(&self) -> f64 {
-        STEP * (self.ports - 1.0) + STEP_WITHIN * (self.processes - self.ports)
-    }
-
-    /// What it takes besides that the last piece of the largest part goes around, too, after all
-    /// others have left. Equal parts are as many pieces.
-    fn piece_around(&self, call: &Facts) -> Cost {
-        let mean = self.bytes / self.processes;
-        let piece = (call.largest as f64 - mean).clamp(0.0, PIECE);
-        Cost {
-            rounds: 0.0,
-            bytes: piece * (self.ports - 1.0 + STEP_WITHIN * (self.processes - self.ports)),
-        }
-    }
-
-    /// The part of the problem that a process sends to other nodes in an allgather by doubling: in
-    /// each phase as many parts as it has, or those that are missing, among which the largest may
-    /// be.
-    fn doubled(&self, call: &Facts) -> f64 {
-        let largest = match call.operation {
-            Operation::Allgatherv => call.largest as f64 / self.bytes.max(1.0),
-            _ => 0.0,
-        };
-        let (mut has, mut sent) = (1.0, 0.0);
-        while has < self.ports {
-            let parts = has.min(self.ports - has);
-            sent += (parts / self.ports).max(largest);
-            has += parts;
-        }
-        sent
-    }
 }
 
 /// The predicted cost of the root gathering algorithm, which all MPI libraries here have, at its

@@ -36,7 +36,7 @@
 
 use super::super::cost::{Cost, STEP_WITHIN};
 use super::super::facts::{Facts, Library, Operation, Order};
-use super::{STEP, Spread, are_nodes_aligned};
+use super::spread::{STEP, Spread, are_nodes_aligned};
 
 /// From how many bytes of a part on what native reduce-scatters take was measured. Below, Open MPI
 /// 4.1 and MPICH 4.0 are as fast as their patterns where p is a power of two.
