@@ -41,7 +41,7 @@
 //!    sends through its port what a node would have to send once. They are charged for that, or
 //!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of
 //!    one root. In a ring of ranks that are placed in blocks, a port carries each byte once, and a
-//!    step that ends within the node is a [part](STEP_WITHIN) of a start-up.
+//!    step that ends within the node is a [part](super::cost::STEP_WITHIN) of a start-up.
 //! 5. In Open MPI's allreduces neighbours exchange first. On nodes whose processes are no power of
 //!    two in number each process sends to other nodes what a node would have to send once.
 //!
