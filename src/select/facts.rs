@@ -57,7 +57,7 @@ pub enum Unknown {
 pub enum Library {
     /// MPICH itself. What is built from it may have other algorithms.
     Mpich,
-    /// Open MPI 4.1 and what follows it.
+    /// Open MPI 4, from 4.1 on.
     OpenMpi4,
     /// Open MPI 5, whose broadcasts, reductions and allreduces know the nodes.
     OpenMpi5,

@@ -42,8 +42,8 @@
 //!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of
 //!    one root. In a ring of ranks that are placed in blocks, a port carries each byte once, and a
 //!    step that ends within the node is a [part](super::cost::STEP_WITHIN) of a start-up.
-//! 5. In Open MPI's allreduces neighbours exchange first. On nodes whose processes are no power of
-//!    two in number each process sends to other nodes what a node would have to send once.
+//! 5. In Open MPI 4's allreduces neighbours exchange first. On nodes whose processes are no power
+//!    of two in number each process sends to other nodes what a node would have to send once.
 //!
 //! All but the last two err on the side of leaving a call native. These charge too much where the
 //! MPI library has collectives that know the nodes.
@@ -68,8 +68,8 @@ const AROUND_FROM: u64 = 512 << 10;
 /// 4.0 are as fast as their patterns where p is a power of two.
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
 
-/// From how many bytes on an allreduce is charged for that. For smaller ones nobody asks for the
-/// nodes first.
+/// From how many bytes on an allreduce that [crosses nodes](crosses_nodes) is charged for it.
+/// Smaller ones may be decided on before the nodes are known.
 const CROSSING_FROM: u64 = 32 << 10;
 
 /// The predicted seconds of `call` on `network`.
