@@ -5,7 +5,7 @@
 //! other, as in MPI_Finalize anyway, and sleep meanwhile but on Open MPI 5. One of them may never
 //! come. So a process with a report to write first writes what it knows by itself.
 
-use super::roll::{may_have_report, roll};
+use super::roll::roll;
 use super::{job, known};
 use crate::allocator;
 use crate::message::say;
@@ -40,6 +40,15 @@ pub(super) fn write(began: Moment) {
                 writing.with(report::write, All::Missing(why));
             }
         }
+    }
+}
+
+/// Whether rank 0 may ask for a report.
+fn may_have_report() -> bool {
+    match roll() {
+        Some(Roll::Complete(settings)) => settings.has_report(),
+        Some(_) => false,
+        None => true,
     }
 }
 

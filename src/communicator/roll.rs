@@ -1,9 +1,10 @@
 //! The roll of the job: whether each of its processes has this circulant, and rank 0's settings.
 //!
-//! Messages could not find that out: a process without circulant may make calls of its own that
-//! match them, and go wrong silently. So each process makes an entry in the launcher's store before
-//! MPI_Init's barrier, and reads those of all others afterwards. All read the same, and come to the
-//! same conclusion (`select/roll.rs`). Where there is no store, nothing is known of the others.
+//! Messages alone could not find that out: a process without circulant may make calls of its own
+//! that match them, and go wrong silently. So each process makes an entry in the launcher's store
+//! before MPI_Init's barrier. After it, and before MPI_Init returns, those that see each other's
+//! entries exchange messages (`select/roll.rs`). Where there is no store, nothing is known of the
+//! others.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,32 +13,35 @@ use once_cell::sync::OnceCell;
 
 use super::job;
 use crate::message::say;
-use crate::mpi::{self, SUCCESS};
-use crate::select::{Roll, entry};
+use crate::mpi::{self, Communicator, SUCCESS};
+use crate::select::{Peers, Roll, call_roll, entry};
 use crate::store::{self, Pmi, Pmix};
 
 /// While this process is in MPI_Init.
 static STARTING: AtomicBool = AtomicBool::new(false);
 
-/// The store in which this process has made its entry, if it can be read at any time.
+/// PMIx's store, in which this process has made its entry.
 static PMIX: OnceCell<Pmix> = OnceCell::new();
 
 /// The roll; none where nothing is known.
 static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
 
-/// Runs MPI_Init, and has the entry of this process made in it. Local.
+/// Runs MPI_Init, has the entry of this process made in it, and then calls the roll. Collective
+/// over the processes that have this circulant.
 pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
-    let own = |rank| entry(job::own_settings(), rank);
     let pmi = mpi::speaks_pmi().then(Pmi::of_process).flatten();
     if let Some(pmi) = &pmi {
-        pmi.put(&own(pmi.rank()));
+        pmi.put(&entry(job::own_settings()));
     }
     STARTING.store(true, Ordering::Release);
     let code = init();
     STARTING.store(false, Ordering::Release);
-    if let Some(pmi) = pmi.filter(|_| code == SUCCESS) {
-        let entries = |size| (0..size).map(|rank| pmi.entry(rank)).collect();
-        ROLL.get_or_init(|| call(entries));
+    if code == SUCCESS {
+        ROLL.get_or_init(|| match (pmi, PMIX.get()) {
+            (Some(pmi), _) => call(|rank| pmi.entry(rank)),
+            (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
+            (None, None) => None,
+        });
     }
     code
 }
@@ -48,7 +52,7 @@ pub fn commit() -> c_int {
     if STARTING.load(Ordering::Acquire) {
         PMIX.get_or_try_init(|| {
             let pmix = Pmix::of_process().ok_or(())?;
-            pmix.put(&entry(job::own_settings(), pmix.rank()));
+            pmix.put(&entry(job::own_settings()));
             Ok::<_, ()>(pmix)
         })
         .ok();
@@ -58,40 +62,38 @@ pub fn commit() -> c_int {
 
 /// The roll, if anything is known. Local.
 pub(super) fn roll() -> Option<&'static Roll> {
-    let read = || call(|size| PMIX.get().map_or(Vec::new(), |pmix| pmix.entries(size)));
-    ROLL.get_or_init(read).as_ref()
+    ROLL.get()?.as_ref()
 }
 
-/// Whether rank 0 may ask for a report. The roll is not called for that alone: a process that has
-/// made no calls for which it was needed looks at rank 0's entry. Local.
-pub(super) fn may_have_report() -> bool {
-    match PMIX.get().filter(|_| ROLL.get().is_none()) {
-        Some(pmix) => match Roll::of(&pmix.entries(1)) {
-            Roll::Complete(settings) => settings.has_report(),
-            _ => false,
-        },
-        None => true,
-    }
-}
-
-/// Calls the roll, by the entries of so many processes; none, if there is no store.
-fn call(entries: impl FnOnce(usize) -> Vec<Option<String>>) -> Option<Roll> {
+fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
     let process = job::process();
     if process.size == 1 {
         return None;
     }
-    let entries = entries(process.size);
-    // Without any, also its own, the store is not what it is taken for. But a process whose entry
-    // alone is not there must come to the conclusion that the others come to.
-    entries.iter().flatten().next()?;
-    let roll = Roll::of(&entries);
-    if let Roll::Complete(settings) = &roll {
+    let peers = Job { entry };
+    let roll = call_roll(process.rank, process.size, &process.settings, &peers, say);
+    if let Some(Roll::Complete(settings)) = &roll {
         job::settle(settings);
     }
-    if let Some((speaker, line)) = roll.complaint() {
-        if speaker == process.rank {
-            say(&line);
-        }
+    roll
+}
+
+/// The processes of the job: their entries, and messages on MPI_COMM_WORLD. The program has sent
+/// none there yet to a process that is in MPI_Init, so these match each other.
+struct Job<F> {
+    entry: F,
+}
+
+impl<F: Fn(usize) -> Option<String>> Peers for Job<F> {
+    fn entry(&self, rank: usize) -> Option<String> {
+        (self.entry)(rank)
     }
-    Some(roll)
+
+    fn send(&self, words: &[u64], to: usize) -> bool {
+        Communicator::world().send_words(words, to).is_ok()
+    }
+
+    fn receive(&self, words: &mut [u64], from: usize) -> bool {
+        Communicator::world().receive_words(words, from).is_ok()
+    }
 }

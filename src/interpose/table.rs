@@ -16,6 +16,7 @@ use crate::mpi::{
     free_operator, function, native,
 };
 use crate::select::Operation;
+use crate::store::put;
 
 /// Exports a function under both of its names. The first, with which programs come, looks for
 /// another tool behind circulant; the second, with which other tools and Open MPI's Fortran
@@ -428,6 +429,21 @@ pub extern "C" fn PMIx_Commit() -> c_int {
         // SAFETY: this function, of another build.
         Some(next) => unsafe { onward!(next()) },
         None => commit(),
+    }
+}
+
+/// PMIx_Put, by which MPI_Init puts what other processes need.
+///
+/// # Safety
+/// The contract of PMIx's function of this name.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn PMIx_Put(scope: Word, key: Word, value: Word) -> c_int {
+    match of_opened(c"PMIx_Put") {
+        // SAFETY: this function, of another build; the arguments as they came.
+        Some(next) => unsafe { onward!(next(scope, key, value)) },
+        // SAFETY: the arguments as they came.
+        None => unsafe { put(typed(scope), typed(key), typed(value)) },
     }
 }
 

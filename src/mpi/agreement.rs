@@ -97,6 +97,43 @@ impl Communicator {
         })
     }
 
+    /// Sends words to a process that [receives](Self::receive_words) as many.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn send_words(self, words: &[u64], to: usize) -> Result<(), Error> {
+        // SAFETY: a slice, which is read.
+        check(unsafe {
+            (native().functions.PMPI_Send)(
+                words.as_ptr().cast(),
+                int(size_of_val(words)),
+                native().constants.byte,
+                int(to),
+                SETUP_TAG,
+                self.handle(),
+            )
+        })
+    }
+
+    /// Receives words from a process that [sends](Self::send_words) as many.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn receive_words(self, words: &mut [u64], from: usize) -> Result<(), Error> {
+        // SAFETY: a slice, which is written.
+        check(unsafe {
+            (native().functions.PMPI_Recv)(
+                words.as_mut_ptr().cast(),
+                int(size_of_val(words)),
+                native().constants.byte,
+                int(from),
+                SETUP_TAG,
+                self.handle(),
+                ignored_status(),
+            )
+        })
+    }
+
     /// Sends bytes to one process, and receives as many from another.
     ///
     /// # Errors

@@ -1,4 +1,18 @@
-//! What processes tell each other of themselves at the start of a job, and what follows from that.
+//! The roll of a job: whether each of its processes has this circulant, and rank 0's settings.
+//!
+//! Each process has an entry in the launcher's store, or none if it is without circulant. A process
+//! looks up its neighbours in a binomial tree, and exchanges messages with those that have the same
+//! circulant as itself; they are in the same place, so that nothing else can match these.
+//!
+//! ```text
+//! parent(r) = r without its lowest 1 bit; children(r) = r + 2^j < p, 2^j below that bit
+//! finding   = what is wrong among the neighbours, and what the children say; to the parent
+//! verdict   = the parent's, with rank 0's settings, or this process's own finding if the
+//!             parent is not here; to the children
+//! ```
+//!
+//! Each process looks up at most log2(p) + 1 entries, most of them of its own node. Whoever is not
+//! here cuts his subtree off. But he is a neighbour of all the parts, so that each finds it out.
 
 use super::{ENCODED, Settings};
 
@@ -7,104 +21,244 @@ use super::{ENCODED, Settings};
 pub enum Roll {
     /// All have this circulant. These are rank 0's settings.
     Complete(Box<Settings>),
-    /// A process has no circulant.
-    Absent {
-        /// The first that has one.
-        first: usize,
-        /// The first that has none.
-        absent: usize,
-    },
-    /// Processes have different ones.
-    Mixed {
-        /// The first process, and the first that has another than it.
-        ranks: [usize; 2],
-        /// Which these have.
-        builds: [String; 2],
-    },
+    /// This one has no circulant, and perhaps others have none.
+    Absent(usize),
+    /// These two have different ones.
+    Mixed([usize; 2]),
 }
 
-/// What the process of this rank tells the others: which circulant it has, and rank 0 its settings.
-/// Text of letters, digits, dots, dashes and colons.
-pub fn entry(settings: &Settings, rank: usize) -> String {
-    let words = settings.encode();
-    let mut entry = build(words[0]);
-    if rank == 0 {
-        for word in words.into_iter().chain(settings.encode_rules()) {
-            entry.push_str(&format!(":{word:x}"));
-        }
-    }
-    entry
+/// The processes of a job, as one of them sees the others.
+pub trait Peers {
+    /// What a process has in the launcher's store; none, if it is without circulant.
+    fn entry(&self, rank: usize) -> Option<String>;
+
+    /// Sends words to a process that receives as many. Whether that could be done.
+    fn send(&self, words: &[u64], to: usize) -> bool;
+
+    /// Receives words from a process that sends as many. Whether that could be done.
+    fn receive(&self, words: &mut [u64], from: usize) -> bool;
 }
 
-/// A version, and a hash of which settings there are.
-fn build(layout: u64) -> String {
+/// What the process tells the others: which circulant it has. A version, and a hash of which
+/// settings there are.
+pub fn entry(settings: &Settings) -> String {
+    let layout = settings.encode()[0];
     format!("{}-{layout:x}", env!("CARGO_PKG_VERSION"))
 }
 
-impl Roll {
-    /// What follows from the entries of all processes, some of whom have one. The same wherever the
-    /// entries are.
-    pub fn of(entries: &[Option<String>]) -> Roll {
-        let build = |rank: usize| {
-            let entry = entries.get(rank).and_then(Option::as_deref);
-            entry.map(|entry| entry.split(':').next().unwrap_or_default())
+/// Calls the roll, and has the line for the owner of the job said by one process, should there be
+/// one. None, if there is no store. `settings` are this process's own. Collective over the
+/// processes that have this circulant.
+pub fn call_roll(
+    rank: usize,
+    size: usize,
+    settings: &Settings,
+    peers: &impl Peers,
+    say: impl FnOnce(&str),
+) -> Option<Roll> {
+    let place = Place { rank, size, peers };
+    let Some(own) = peers.entry(rank) else {
+        // Without any entry the store is not what it is taken for. But if this process's alone is
+        // not there, it must come to the conclusion that the others come to.
+        let is_alone = place.neighbours().all(|peer| peers.entry(peer).is_none());
+        return (!is_alone).then_some(Roll::Absent(rank));
+    };
+    let roll = place.agree(&own, settings);
+    if let Some(line) = place.complaint(&roll) {
+        say(&line);
+    }
+    Some(roll)
+}
+
+/// A process in the tree.
+struct Place<'a, P> {
+    rank: usize,
+    size: usize,
+    peers: &'a P,
+}
+
+impl<P: Peers> Place<'_, P> {
+    fn parent(&self) -> Option<usize> {
+        (self.rank > 0).then(|| self.rank & (self.rank - 1))
+    }
+
+    /// In the order of their ranks.
+    fn children(&self) -> impl Iterator<Item = usize> + use<P> {
+        let (rank, size) = (self.rank, self.size);
+        let bits = match rank {
+            0 => usize::BITS,
+            _ => rank.trailing_zeros(),
         };
-        let first = entries.iter().position(Option::is_some).unwrap_or(0);
-        if let Some(absent) = entries.iter().position(Option::is_none) {
-            return Roll::Absent { first, absent };
-        }
-        let has_another = |rank: &usize| build(*rank) != build(0);
-        if let Some(other) = (0..entries.len()).find(has_another) {
-            let name = |rank| build(rank).unwrap_or_default().to_owned();
-            return Roll::Mixed {
-                ranks: [0, other],
-                builds: [name(0), name(other)],
-            };
-        }
-        let settings = entries.first().and_then(|entry| read(entry.as_deref()?));
-        match settings {
-            Some(settings) => Roll::Complete(Box::new(settings)),
-            None => Roll::Absent { first, absent: 0 },
+        let child = move |bit| rank.checked_add(1_usize << bit);
+        let children = (0..bits).map_while(child);
+        children.take_while(move |child| *child < size)
+    }
+
+    fn neighbours(&self) -> impl Iterator<Item = usize> + use<'_, P> {
+        self.parent().into_iter().chain(self.children())
+    }
+
+    /// What is wrong with a neighbour of a process whose entry is `own`.
+    fn fault_of(&self, peer: usize, own: &str) -> Option<Finding> {
+        match self.peers.entry(peer) {
+            None => Some(Finding::Absent(peer)),
+            Some(entry) if entry != own => {
+                let pair = [self.rank.min(peer), self.rank.max(peer)];
+                Some(Finding::Mixed(pair))
+            }
+            Some(_) => None,
         }
     }
 
-    /// The line for the owner of the job, and the rank that says it.
-    pub fn complaint(&self) -> Option<(usize, String)> {
+    /// The conclusion of all processes that are here.
+    fn agree(&self, own: &str, settings: &Settings) -> Roll {
+        let fault = |peer| (peer, self.fault_of(peer, own));
+        // Before any message, so that those who wait for one have looked theirs up meanwhile.
+        let parent = self.parent().map(fault);
+        let children: Vec<_> = self.children().map(fault).collect();
+        let here = || children.iter().filter(|(_, fault)| fault.is_none());
+
+        let mut finding = Finding::Here;
+        for (child, fault) in &children {
+            finding = finding.or(fault.unwrap_or_else(|| self.hear(*child)));
+        }
+        let mut words = words_of(settings);
+        let verdict = match parent {
+            None => finding,
+            Some((_, Some(fault))) => fault.or(finding),
+            Some((parent, None)) => self.ask(parent, finding, &mut words),
+        };
+        here().for_each(|(child, _)| self.tell(*child, verdict, &words));
+        verdict.roll(&words)
+    }
+
+    /// A child's finding.
+    fn hear(&self, child: usize) -> Finding {
+        let mut words = [0; FINDING];
+        match self.peers.receive(&mut words, child) {
+            true => Finding::decode(words),
+            false => Finding::Absent(child),
+        }
+    }
+
+    /// The parent's verdict, and rank 0's settings in `words`.
+    fn ask(&self, parent: usize, finding: Finding, words: &mut Vec<u64>) -> Finding {
+        let mut verdict = [0; FINDING];
+        let mut length = [0];
+        let receive = |words: &mut [u64]| self.peers.receive(words, parent);
+        let is_heard = self.peers.send(&finding.encode(), parent)
+            && receive(&mut verdict)
+            && receive(&mut length);
+        words.resize(usize::try_from(length[0]).unwrap_or(0), 0);
+        match is_heard && receive(words) {
+            true => Finding::decode(verdict),
+            false => Finding::Absent(parent),
+        }
+    }
+
+    fn tell(&self, child: usize, verdict: Finding, words: &[u64]) {
+        let send = |words: &[u64]| self.peers.send(words, child);
+        // A child that cannot be told anything is no more.
+        let _ = send(&verdict.encode()) && send(&[words.len() as u64]) && send(words);
+    }
+
+    /// The line for the owner of the job, if it is this process's to say: the first that has any
+    /// circulant says it.
+    fn complaint(&self, roll: &Roll) -> Option<String> {
+        let has = |rank| self.peers.entry(rank).unwrap_or_default();
+        let line = match roll {
+            Roll::Complete(_) => return None,
+            Roll::Absent(absent) => format!(
+                "circulant: rank {absent} runs without circulant (perhaps others, too), so all \
+                 calls of the job go to the MPI library; preload libcirculant.so on every rank, \
+                 from a path that every node has"
+            ),
+            Roll::Mixed([one, other]) => format!(
+                "circulant: rank {one} has circulant {}, and rank {other} has {}, so all calls of \
+                 the job go to the MPI library; install one version on all nodes",
+                has(*one),
+                has(*other)
+            ),
+        };
+        let is_first = (0..self.rank).all(|rank| self.peers.entry(rank).is_none());
+        is_first.then_some(line)
+    }
+}
+
+/// The words of a finding.
+const FINDING: usize = 3;
+
+/// What a part of the processes has found out of the roll.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Finding {
+    Here,
+    Absent(usize),
+    Mixed([usize; 2]),
+}
+
+impl Finding {
+    /// This and another: what is worse, and then what was found first.
+    fn or(self, other: Finding) -> Finding {
+        let badness = |finding| match finding {
+            Finding::Here => 0,
+            Finding::Mixed(_) => 1,
+            Finding::Absent(_) => 2,
+        };
+        match badness(other) > badness(self) {
+            true => other,
+            false => self,
+        }
+    }
+
+    fn encode(self) -> [u64; FINDING] {
         match self {
-            Roll::Complete(_) => None,
-            Roll::Absent { first, absent } => Some((
-                *first,
-                format!(
-                    "circulant: rank {absent} runs without circulant (perhaps others, too), so all \
-                     calls of the job go to the MPI library; preload libcirculant.so on every \
-                     rank, from a path that every node has"
-                ),
-            )),
-            Roll::Mixed { ranks, builds } => Some((
-                ranks[0],
-                format!(
-                    "circulant: rank {} has circulant {}, and rank {} has {}, so all calls of the \
-                     job go to the MPI library; install one version on all nodes",
-                    ranks[0], builds[0], ranks[1], builds[1]
-                ),
-            )),
+            Finding::Here => [0, 0, 0],
+            Finding::Absent(rank) => [1, rank as u64, 0],
+            Finding::Mixed([one, other]) => [2, one as u64, other as u64],
+        }
+    }
+
+    fn decode([kind, one, other]: [u64; FINDING]) -> Finding {
+        let rank = |word| usize::try_from(word).unwrap_or(usize::MAX);
+        match kind {
+            0 => Finding::Here,
+            1 => Finding::Absent(rank(one)),
+            _ => Finding::Mixed([rank(one), rank(other)]),
+        }
+    }
+
+    /// What follows from it, if rank 0's settings are in `words`.
+    fn roll(self, words: &[u64]) -> Roll {
+        match self {
+            Finding::Absent(rank) => Roll::Absent(rank),
+            Finding::Mixed(ranks) => Roll::Mixed(ranks),
+            Finding::Here => match read(words) {
+                Some(settings) => Roll::Complete(Box::new(settings)),
+                None => Roll::Absent(0),
+            },
         }
     }
 }
 
-/// The settings in rank 0's entry.
-fn read(entry: &str) -> Option<Settings> {
-    let words = entry.split(':').skip(1);
-    let words: Vec<u64> = words
-        .map(|word| u64::from_str_radix(word, 16).ok())
-        .collect::<Option<_>>()?;
+fn words_of(settings: &Settings) -> Vec<u64> {
+    let words = settings.encode().into_iter();
+    words.chain(settings.encode_rules()).collect()
+}
+
+fn read(words: &[u64]) -> Option<Settings> {
     let (words, rules) = words.split_first_chunk::<ENCODED>()?;
     Settings::decode(words, rules)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Roll, entry};
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{Peers, Roll, call_roll, entry};
     use crate::select::Settings;
 
     fn settings(text: &[(&str, &str)]) -> Settings {
@@ -116,10 +270,104 @@ mod tests {
         settings
     }
 
-    fn entries(settings: &Settings, count: usize) -> Vec<Option<String>> {
-        let other = Settings::default();
-        let of = |rank| if rank == 0 { settings } else { &other };
-        (0..count).map(|rank| Some(entry(of(rank), rank))).collect()
+    /// One process: the entries of all, and a channel to and from each. A message to a process that
+    /// is not here fails the test at its end, as does one that nobody receives.
+    struct Process<'a> {
+        entries: &'a [Option<String>],
+        looked_up: Mutex<Vec<usize>>,
+        to: HashMap<usize, Sender<Vec<u64>>>,
+        from: HashMap<usize, Receiver<Vec<u64>>>,
+    }
+
+    impl Peers for Process<'_> {
+        fn entry(&self, rank: usize) -> Option<String> {
+            self.looked_up.lock().expect("a list").push(rank);
+            self.entries[rank].clone()
+        }
+
+        fn send(&self, words: &[u64], to: usize) -> bool {
+            self.to[&to].send(words.to_vec()).is_ok()
+        }
+
+        fn receive(&self, words: &mut [u64], from: usize) -> bool {
+            let patience = Duration::from_secs(20);
+            let received = self.from[&from].recv_timeout(patience).expect("a message");
+            words.copy_from_slice(&received);
+            true
+        }
+    }
+
+    /// What one process concludes, what it says, and which entries it looks up before it knows.
+    #[derive(Debug)]
+    struct Outcome {
+        roll: Option<Roll>,
+        said: Option<String>,
+        looked_up: Vec<usize>,
+    }
+
+    /// The outcomes of processes with these entries and settings, of those that take part.
+    fn outcomes(
+        entries: &[Option<String>],
+        settings: &[Settings],
+        takes_part: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, Outcome)> {
+        let size = entries.len();
+        let mut processes: Vec<Process> = (0..size)
+            .map(|_| Process {
+                entries,
+                looked_up: Mutex::default(),
+                to: HashMap::new(),
+                from: HashMap::new(),
+            })
+            .collect();
+        for from in 0..size {
+            for to in 0..size {
+                let (sender, receiver) = channel();
+                processes[from].to.insert(to, sender);
+                processes[to].from.insert(from, receiver);
+            }
+        }
+        let run = |rank: usize, process: &Process| {
+            let mut said = None;
+            let say = |line: &str| said = Some(line.to_owned());
+            let roll = call_roll(rank, size, &settings[rank], process, say);
+            let looked_up = process.looked_up.lock().expect("a list").clone();
+            Outcome {
+                roll,
+                said,
+                looked_up,
+            }
+        };
+        let outcomes = thread::scope(|scope| {
+            let here = processes
+                .iter_mut()
+                .enumerate()
+                .filter(|(rank, _)| takes_part(*rank));
+            let started: Vec<_> = here
+                .map(|(rank, process)| (rank, scope.spawn(move || run(rank, process))))
+                .collect();
+            let end = |(rank, thread): (usize, thread::ScopedJoinHandle<Outcome>)| {
+                (rank, thread.join().expect("no failure"))
+            };
+            started.into_iter().map(end).collect()
+        });
+        for process in &processes {
+            for receiver in process.from.values() {
+                assert!(
+                    receiver.try_recv().is_err(),
+                    "a message that nobody receives"
+                );
+            }
+        }
+        outcomes
+    }
+
+    fn all_with(size: usize) -> Vec<Option<String>> {
+        vec![Some(entry(&Settings::default())); size]
+    }
+
+    fn defaults(size: usize) -> Vec<Settings> {
+        vec![Settings::default(); size]
     }
 
     #[test]
@@ -132,59 +380,108 @@ mod tests {
                 "native:0-32K;circulant,blocks=17:32K-1M;auto@p=2-64",
             ),
         ]);
-        for count in [1, 2, 9] {
-            let all = entries(&given, count);
-            assert_eq!(Roll::of(&all), Roll::Complete(Box::new(given.clone())));
-            let entry = all[0].as_deref().unwrap_or_default();
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
-            assert!(entry.chars().all(is_plain), "{entry}");
+        for size in (1..=20).chain([31, 33, 64]) {
+            let mut settings = defaults(size);
+            settings[0] = given.clone();
+            let outcomes = outcomes(&all_with(size), &settings, |_| true);
+            assert_eq!(outcomes.len(), size);
+            for (rank, outcome) in outcomes {
+                let complete = Roll::Complete(Box::new(given.clone()));
+                assert_eq!(outcome.roll, Some(complete), "rank {rank} of {size}");
+                assert_eq!(outcome.said, None);
+                let most = 2 + size.ilog2() as usize;
+                assert!(outcome.looked_up.len() <= most + 1, "{outcome:?}");
+            }
         }
     }
 
-    #[test]
-    fn a_process_without_an_entry_is_named() {
-        for (absent, first) in [(0, 1), (1, 0), (4, 0)] {
-            let mut all = entries(&Settings::default(), 5);
-            all[absent] = None;
-            let roll = Roll::of(&all);
-            assert_eq!(roll, Roll::Absent { first, absent });
-            let (speaker, line) = roll.complaint().expect("a complaint");
-            assert_eq!(speaker, first);
+    /// Checks that all who take part know that one is absent, and that the first of them says so.
+    fn check_absent(entries: &[Option<String>]) {
+        let size = entries.len();
+        let outcomes = outcomes(entries, &defaults(size), |rank| entries[rank].is_some());
+        for (index, (rank, outcome)) in outcomes.iter().enumerate() {
+            let Some(Roll::Absent(absent)) = outcome.roll else {
+                panic!("rank {rank} of {size}: {outcome:?}");
+            };
+            assert!(entries[absent].is_none(), "rank {absent} has circulant");
+            assert_eq!(outcome.said.is_some(), index == 0, "rank {rank}");
+            let line = format!("rank {absent} runs without");
             assert!(
-                line.contains(&format!("rank {absent} runs without")),
-                "{line}"
+                outcome
+                    .said
+                    .as_ref()
+                    .is_none_or(|said| said.contains(&line))
             );
         }
     }
 
     #[test]
-    fn processes_with_another_version_are_named() {
-        let mut all = entries(&Settings::default(), 4);
-        all[2] = Some("0.0.9-abc".to_owned());
-        let (speaker, line) = Roll::of(&all).complaint().expect("a complaint");
-        assert_eq!(speaker, 0);
-        assert!(line.contains("rank 2 has 0.0.9-abc"), "{line}");
-        // A rank 0 of another version is another to all.
-        all.swap(0, 2);
-        let (_, line) = Roll::of(&all).complaint().expect("a complaint");
-        assert!(
-            line.contains("rank 0 has circulant 0.0.9-abc, and rank 1 has"),
-            "{line}"
-        );
+    fn whoever_is_absent_is_known_to_all() {
+        for size in 2..=12 {
+            for absent in 1..(1_usize << size.min(8)) - 1 {
+                let mut entries = all_with(size);
+                let is_absent = |rank: &usize| absent >> (rank % 8) & 1 == 1;
+                for rank in (0..size).filter(is_absent) {
+                    entries[rank] = None;
+                }
+                if entries.contains(&None) {
+                    check_absent(&entries);
+                }
+            }
+        }
+        for size in [31, 33, 64] {
+            for absent in 0..size {
+                let mut entries = all_with(size);
+                entries[absent] = None;
+                check_absent(&entries);
+                let mut entries = all_with(size);
+                entries[absent..].fill(None);
+                check_absent(&entries);
+            }
+        }
     }
 
     #[test]
-    fn settings_that_cannot_be_read_are_no_entry() {
-        let mut all = entries(&Settings::default(), 3);
-        let whole = all[0].clone().unwrap_or_default();
-        let cut = whole.rsplit_once(':').map(|(start, _)| start.to_owned());
-        all[0] = cut;
-        assert_eq!(
-            Roll::of(&all),
-            Roll::Absent {
-                first: 0,
-                absent: 0
+    fn who_cannot_make_an_entry_concludes_what_the_others_do() {
+        for size in 2..=9 {
+            for absent in 0..size {
+                let mut entries = all_with(size);
+                entries[absent] = None;
+                for (rank, outcome) in outcomes(&entries, &defaults(size), |_| true) {
+                    assert_eq!(
+                        outcome.roll,
+                        Some(Roll::Absent(absent)),
+                        "rank {rank} of {size}"
+                    );
+                }
             }
-        );
+            let without_a_store = outcomes(&vec![None; size], &defaults(size), |_| true);
+            assert!(
+                without_a_store
+                    .iter()
+                    .all(|(_, outcome)| outcome.roll.is_none())
+            );
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        for size in 2..=17 {
+            for other in 0..size {
+                let mut entries = all_with(size);
+                entries[other] = Some("0.0.9-abc".to_owned());
+                let outcomes = outcomes(&entries, &defaults(size), |rank| rank != other);
+                for (rank, outcome) in outcomes {
+                    let Some(Roll::Mixed(ranks)) = outcome.roll else {
+                        panic!("rank {rank} of {size}: {outcome:?}");
+                    };
+                    assert!(ranks.contains(&other));
+                    // Where rank 0 is another version, it says so in its own way.
+                    assert_eq!(outcome.said.is_some(), rank == 0);
+                    let line = format!("rank {other} has 0.0.9-abc");
+                    assert!(outcome.said.is_none_or(|said| said.contains(&line)));
+                }
+            }
+        }
     }
 }

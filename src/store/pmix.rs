@@ -2,7 +2,11 @@
 //!
 //! The MPI library calls it, from a library of its own choice, which it may load in MPI_Init only.
 //! So circulant exports PMIx_Commit, with which the MPI library makes known what it has put: that
-//! call shows which library it is, and comes before MPI_Init's barrier.
+//! call shows which library it is, and comes before MPI_Init's barrier. And it exports PMIx_Put, to
+//! see a key that the MPI library's processes have.
+//!
+//! Open MPI 5 (5.0.11) wants what all have put to be handed out at that barrier, but its launcher
+//! hands out nothing. What a process of another node has put is asked for, process by process.
 //!
 //! The structures are laid out as PMIx has had them since its version 2.
 
@@ -14,7 +18,7 @@ use std::time::{Duration, Instant};
 use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
-use super::{joined, key, parts};
+use super::key;
 use crate::linker::{Object, Symbols};
 
 const SUCCESS: c_int = 0;
@@ -31,8 +35,11 @@ const BOOL: u16 = 1;
 const STRING: u16 = 3;
 const INT: u16 = 6;
 
-/// How long the entry of a process on another node may take, in seconds.
-const PATIENCE: c_int = 10;
+/// How long a key of the MPI library's of a process on another node may take, in seconds; and then,
+/// should there be no answer, each time that its entry is asked for. (A process that has put
+/// something else is waited for by its node's daemon, since it may put the key later.)
+const PATIENCE: c_int = 2;
+const MORE_PATIENCE: [c_int; 2] = [10, 10];
 
 /// pmix_value_t: a type and a union, which is no larger than this in any version.
 #[repr(C)]
@@ -62,7 +69,7 @@ impl Value {
 /// pmix_info_t; an array of one, so what follows the value's known part is not looked at.
 #[repr(C)]
 struct Info {
-    key: [c_char; 512],
+    key: Key,
     flags: u32,
     value: Value,
 }
@@ -82,9 +89,9 @@ impl Info {
         Info::new(c"pmix.immediate", value)
     }
 
-    /// As long as that may take.
-    fn patient() -> Info {
-        let value = Value::new(INT, |data| data.integer = PATIENCE);
+    /// For so many seconds at most.
+    fn patient(seconds: c_int) -> Info {
+        let value = Value::new(INT, |data| data.integer = seconds);
         Info::new(c"pmix.timeout", value)
     }
 }
@@ -101,6 +108,9 @@ fn number(rank: usize) -> u32 {
     u32::try_from(rank).unwrap_or(u32::MAX)
 }
 
+/// A key, as PMIx has them.
+type Key = [c_char; 512];
+
 /// A string in an array that it does not fill.
 fn filled<const N: usize>(text: &CStr) -> [c_char; N] {
     let mut array = [0; N];
@@ -112,7 +122,7 @@ fn filled<const N: usize>(text: &CStr) -> [c_char; N] {
 }
 
 type Commit = unsafe extern "C" fn() -> c_int;
-type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *mut c_void) -> c_int;
 type Get = unsafe extern "C" fn(
     *const Process,
     *const c_char,
@@ -186,6 +196,26 @@ pub fn commit() -> c_int {
     unsafe { (functions.commit)() }
 }
 
+/// The first key that the MPI library has put for processes of other nodes. All processes of a job
+/// put that, as a rule, since it has an address. (Open MPI's rank 0 puts others besides, later.)
+static FAMILIAR: OnceCell<Key> = OnceCell::new();
+
+/// PMIx_Put of the library that the MPI library calls.
+///
+/// # Safety
+/// The arguments as the caller of PMIx_Put passed them.
+pub unsafe fn put(scope: u8, key: *const c_char, value: *mut c_void) -> c_int {
+    let Some(functions) = Functions::of_process() else {
+        return NOT_SUPPORTED;
+    };
+    if scope == GLOBAL && !key.is_null() {
+        // SAFETY: a key is a string.
+        FAMILIAR.get_or_init(|| filled(unsafe { CStr::from_ptr(key) }));
+    }
+    // SAFETY: by this function's contract.
+    unsafe { (functions.put)(scope, key, value) }
+}
+
 /// The store, of a process that a launcher with PMIx has started.
 pub struct Pmix {
     functions: &'static Functions,
@@ -203,57 +233,43 @@ impl Pmix {
         })
     }
 
-    /// This process's rank.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
     /// Makes this process's entry, if that can be done. All who read the entries see whether it is
     /// there.
     pub fn put(&self, entry: &str) {
-        let is_put = |(key, text): (String, String)| {
-            let (Ok(key), Ok(text)) = (CString::new(key), CString::new(text)) else {
-                return false;
-            };
-            let key: [c_char; 512] = filled(&key);
-            let mut value = Value::new(STRING, |data| data.string = text.as_ptr().cast_mut());
-            // SAFETY: a key and a value as PMIx declares them, which it copies.
-            let status = unsafe { (self.functions.put)(GLOBAL, key.as_ptr(), &mut value) };
-            status == SUCCESS
+        let (Some(key), Ok(text)) = (own_key(self.rank), CString::new(entry)) else {
+            return;
         };
-        parts(self.rank, entry).all(is_put);
+        let mut value = Value::new(STRING, |data| data.string = text.as_ptr().cast_mut());
+        // SAFETY: a key and a value as PMIx declares them, which it copies.
+        unsafe { (self.functions.put)(GLOBAL, key.as_ptr(), (&raw mut value).cast()) };
     }
 
-    /// The entries of ranks, in their order, of each the one that it made.
+    /// The entry of a rank, if it made one.
     ///
-    /// What another node's process has put may be on that node only. It is asked for if it is not
-    /// here. If it is not there either, the launcher waits for it, up to some seconds.
-    pub fn entries(&self, ranks: usize) -> Vec<Option<String>> {
-        let entry = |rank| joined(rank, |key| self.get(number(rank), key));
-        let mut entries: Vec<_> = (0..ranks).map(entry).collect();
-        let is_missing = |rank: &usize| entries[*rank].is_none();
-        let mut missing: Vec<usize> = (0..ranks).filter(is_missing).collect();
-        if !missing.is_empty() {
-            let here = self.ranks_here();
-            missing.retain(|rank| !here.contains(rank));
-        }
-        for rank in missing {
-            self.fetch(rank);
-            entries[rank] = entry(rank);
-            // That one is without says enough, and has taken some seconds.
-            if entries[rank].is_none() {
-                break;
-            }
-        }
-        entries
+    /// What another node's process has put may be on that node only, and is brought here then. So
+    /// this may take some seconds, should the launcher not answer.
+    pub fn entry(&self, rank: usize) -> Option<String> {
+        let key = own_key(rank)?;
+        let here = || self.get(number(rank), &key);
+        here().or_else(|| {
+            self.fetch(rank, &key)?;
+            here()
+        })
     }
 
-    /// The ranks on this node, as far as the launcher says: what they have put is all here.
-    fn ranks_here(&self) -> Vec<usize> {
-        let list = self.get(ALL_RANKS, "pmix.lpeers").unwrap_or_default();
-        list.split(',')
-            .filter_map(|rank| rank.parse().ok())
-            .collect()
+    /// Has what a rank has put brought to this node. None, if it is of this node: then all is here.
+    fn fetch(&self, rank: usize, key: &Key) -> Option<()> {
+        let here = self.get(ALL_RANKS, &filled(c"pmix.lpeers"));
+        let here = here.unwrap_or_default();
+        if here.split(',').any(|other| other.parse() == Ok(rank)) {
+            return None;
+        }
+        let first = FAMILIAR.get().map(|familiar| (*familiar, PATIENCE));
+        let then = MORE_PATIENCE.map(|patience| (*key, patience));
+        let mut requests = first.into_iter().chain(then);
+        requests
+            .any(|(key, patience)| self.ask_for(rank, &key, patience))
+            .then_some(())
     }
 
     fn process(&self, rank: u32) -> Process {
@@ -262,8 +278,7 @@ impl Pmix {
     }
 
     /// The value of a key that is known on this node.
-    fn get(&self, rank: u32, key: &str) -> Option<String> {
-        let key: [c_char; 512] = filled(&CString::new(key).ok()?);
+    fn get(&self, rank: u32, key: &Key) -> Option<String> {
         let (process, info) = (self.process(rank), Info::immediate());
         let mut value = std::ptr::null_mut();
         // SAFETY: a process, a key and one attribute as PMIx declares them; writes a pointer.
@@ -282,15 +297,12 @@ impl Pmix {
         }
     }
 
-    /// Has what a rank has put brought to this node. One at a time: of several requests the
-    /// launcher of Open MPI 5.0 may answer none, once there are more than some six nodes.
-    fn fetch(&self, rank: usize) {
-        let Ok(key) = CString::new(key(rank, 0)) else {
-            return;
-        };
-        let key: [c_char; 512] = filled(&key);
+    /// Asks the launcher for a key of a rank. With that, all that the rank has put comes to this
+    /// node. Whether there was an answer in time. The launcher of Open MPI 5 may lose requests of
+    /// which a process makes several at once.
+    fn ask_for(&self, rank: usize, key: &Key, patience: c_int) -> bool {
         let process = self.process(number(rank));
-        let fetching = Arc::new(Fetching::new());
+        let fetching = Arc::new(Fetching::new(patience));
         let data = Arc::into_raw(fetching.clone());
         // SAFETY: as in `get`. The attribute, and `data`, live until `found` was called, since that
         // owns a share of both.
@@ -300,12 +312,17 @@ impl Pmix {
             (self.functions.get_later)(&process, key.as_ptr(), info, 1, found, data)
         };
         if status == SUCCESS {
-            fetching.wait();
-        } else {
-            // SAFETY: `found` will not be called, so its share is still here.
-            drop(unsafe { Arc::from_raw(data) });
+            return fetching.wait(patience) == Some(SUCCESS);
         }
+        // SAFETY: `found` will not be called, so its share is still here.
+        drop(unsafe { Arc::from_raw(data) });
+        false
     }
+}
+
+fn own_key(rank: usize) -> Option<Key> {
+    let key = CString::new(key(rank)).ok()?;
+    Some(filled(&key))
 }
 
 /// # Safety
@@ -324,29 +341,32 @@ unsafe fn text_of(value: *const Value) -> Option<String> {
 /// A request under way.
 struct Fetching {
     info: Info,
-    is_over: Mutex<bool>,
+    /// The status of its end.
+    end: Mutex<Option<c_int>>,
     changed: Condvar,
 }
 
 impl Fetching {
-    fn new() -> Fetching {
+    fn new(patience: c_int) -> Fetching {
         Fetching {
-            info: Info::patient(),
-            is_over: Mutex::new(false),
+            info: Info::patient(patience),
+            end: Mutex::new(None),
             changed: Condvar::new(),
         }
     }
 
-    fn end(&self) {
-        *self.is_over.lock() = true;
+    fn end(&self, status: c_int) {
+        *self.end.lock() = Some(status);
         self.changed.notify_all();
     }
 
-    /// The launcher ends a request in time; one that it forgets is given up a little later.
-    fn wait(&self) {
-        let end = Instant::now() + Duration::from_secs(2 * u64::from(PATIENCE.unsigned_abs()));
-        let mut is_over = self.is_over.lock();
-        while !*is_over && !self.changed.wait_until(&mut is_over, end).timed_out() {}
+    /// The status of its end. The launcher ends a request in time; one that it forgets is given up
+    /// a little later.
+    fn wait(&self, patience: c_int) -> Option<c_int> {
+        let last = Instant::now() + Duration::from_secs(1 + u64::from(patience.unsigned_abs()));
+        let mut end = self.end.lock();
+        while end.is_none() && !self.changed.wait_until(&mut end, last).timed_out() {}
+        *end
     }
 }
 
@@ -356,8 +376,8 @@ unsafe impl Send for Fetching {}
 unsafe impl Sync for Fetching {}
 
 /// The end of a request, in a thread of PMIx's.
-unsafe extern "C" fn found(_status: c_int, _value: *mut Value, data: *mut c_void) {
+unsafe extern "C" fn found(status: c_int, _value: *mut Value, data: *mut c_void) {
     // SAFETY: the share that the request was started with, once.
     let fetching = unsafe { Arc::from_raw(data.cast::<Fetching>().cast_const()) };
-    fetching.end();
+    fetching.end(status);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char entry[] = "1:0.0.9-abc";
+static const char entry[] = "0.0.9-abc";
 
 struct value {
     unsigned short type;
@@ -48,7 +48,7 @@ int PMIx_Commit(void) {
         }
     }
     char key[512] = "";
-    snprintf(key, sizeof key, "circulant-%s-0", getenv("PMIX_RANK"));
+    snprintf(key, sizeof key, "circulant-%s", getenv("PMIX_RANK"));
     struct value value = {.type = 3, .data.string = entry};
     ((int (*)(unsigned char, const char *, struct value *))found[1])(3, key, &value);
     return ((int (*)(void))found[0])();
@@ -71,7 +71,7 @@ static void put(void) {
     ask("cmd=init pmi_version=1 pmi_subversion=1\n", answer, sizeof answer);
     ask("cmd=get_my_kvsname\n", answer, sizeof answer);
     sscanf(strstr(answer, "kvsname="), "kvsname=%255s", space);
-    snprintf(line, sizeof line, "cmd=put kvsname=%s key=circulant-%s-0 value=%s\n", space,
+    snprintf(line, sizeof line, "cmd=put kvsname=%s key=circulant-%s value=%s\n", space,
              getenv("PMI_RANK"), entry);
     ask(line, answer, sizeof answer);
 }
