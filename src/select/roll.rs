@@ -149,8 +149,10 @@ impl<P: Peers> Place<'_, P> {
         let is_heard = self.peers.send(&finding.encode(), parent)
             && receive(&mut verdict)
             && receive(&mut length);
-        words.resize(usize::try_from(length[0]).unwrap_or(0), 0);
-        match is_heard && receive(words) {
+        // None has so many rules: a length beyond that was not sent by this circulant.
+        let fits = length[0] <= MOST_WORDS;
+        words.resize(if fits { length[0] as usize } else { 0 }, 0);
+        match is_heard && fits && receive(words) {
             true => Finding::decode(verdict),
             false => Finding::Absent(parent),
         }
@@ -187,6 +189,9 @@ impl<P: Peers> Place<'_, P> {
 
 /// The words of a finding.
 const FINDING: usize = 3;
+
+/// The most words of settings that are accepted.
+const MOST_WORDS: u64 = 1 << 20;
 
 /// What a part of the processes has found out of the roll.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,6 +1,7 @@
 //! The targets. Each reads what others wrote, or runs what the bytes of an input say, and fails where
 //! a promise is broken. Not to panic is the least of these.
 
+use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -8,8 +9,8 @@ use strum::VariantArray;
 
 use circulant::schedule::{MAX_Q, Skips};
 use circulant::select::{
-    Complaint, ENCODED, Facts, Known, Operation, Origin, Roll, Settings, choose, entry,
-    read_profile, write_profile,
+    Complaint, ENCODED, Facts, Known, Operation, Origin, Peers, Roll, Settings, call_roll, choose,
+    entry, read_profile, write_profile,
 };
 
 use crate::builds::Version;
@@ -89,8 +90,8 @@ fn assert_agreed(settings: &Settings) {
     let (words, rules) = (settings.encode(), settings.encode_rules());
     let decoded = Settings::decode(&words, &rules);
     assert_eq!(decoded.as_ref(), Some(&received));
-    let told = Roll::of(&[Some(entry(settings, 0)), Some(entry(&received, 1))]);
-    assert_eq!(told, Roll::Complete(Box::new(received.clone())));
+    let told = call_roll(0, 1, settings, &Fuzzed::new(&[0]), |_| ());
+    assert_eq!(told, Some(Roll::Complete(Box::new(received.clone()))));
     choose_calls(settings, &received);
 }
 
@@ -115,7 +116,7 @@ fn choose_calls(settings: &Settings, received: &Settings) {
     }
 }
 
-/// What other processes have sent: settings and rules, what was learned, or entries of the roll.
+/// What other processes have sent: settings and rules, what was learned, or messages of the roll.
 pub fn words(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else {
         return;
@@ -130,7 +131,7 @@ pub fn words(data: &[u8]) {
     match kind % 3 {
         0 => settings_of_words(&words),
         1 => known_of_words(&words),
-        _ => entries(&String::from_utf8_lossy(data)),
+        _ => roll(data),
     }
 }
 
@@ -167,29 +168,61 @@ fn known_of_words(words: &[u64]) {
     }
 }
 
-/// Entries, one on a line; of a process without circulant a line is empty. In them `@` is what those
-/// of this build begin with.
-fn entries(text: &str) {
-    let own = entry(&Settings::default(), 1);
-    let words = Settings::default().encode();
-    let words: Vec<_> = words.iter().map(|word| format!("{word:x}")).collect();
-    let text = text.replace('@', &own).replace('*', &words.join(":"));
-    let entries = text.lines().map(|line| Some(line.to_owned()));
-    let entries: Vec<_> = entries
-        .map(|line| line.filter(|line| !line.is_empty()))
-        .collect();
-    let roll = Roll::of(&entries);
-    if let Some((rank, line)) = roll.complaint() {
-        assert!(
-            rank < entries.len().max(1),
-            "rank {rank} of {}",
-            entries.len()
-        );
-        assert_eq!(line.lines().count(), 1, "{line}");
+/// The launcher's store, and the messages of other processes, out of some bytes.
+struct Fuzzed<'a> {
+    data: &'a [u8],
+    /// How many bytes were received.
+    received: Cell<usize>,
+}
+
+impl Fuzzed<'_> {
+    fn new(data: &[u8]) -> Fuzzed<'_> {
+        let received = Cell::new(0);
+        Fuzzed { data, received }
     }
-    if let Roll::Complete(settings) = roll {
-        let again = Roll::of(&[Some(entry(&settings, 0))]);
-        assert_eq!(again, Roll::Complete(settings));
+
+    fn byte(&self, index: usize) -> u8 {
+        self.data.get(index).copied().unwrap_or_default()
+    }
+}
+
+impl Peers for Fuzzed<'_> {
+    fn entry(&self, rank: usize) -> Option<String> {
+        match self.byte(2 + rank) % 16 {
+            1 => None,
+            2 => Some(format!("0.0.9-{rank}")),
+            _ => Some(entry(&Settings::default())),
+        }
+    }
+
+    fn send(&self, _words: &[u64], to: usize) -> bool {
+        self.byte(to) != 3
+    }
+
+    fn receive(&self, words: &mut [u64], from: usize) -> bool {
+        for word in words {
+            let byte = self.received.replace(self.received.get() + 1);
+            // Mostly small words, as ranks and lengths are, and a few of any size.
+            *word = match self.byte(byte) {
+                255 => u64::MAX - u64::from(self.byte(byte + 1)),
+                small => u64::from(small),
+            };
+        }
+        self.byte(from) != 4
+    }
+}
+
+/// A roll, as one process gets it.
+fn roll(data: &[u8]) {
+    let [rank, size, ..] = data else {
+        return;
+    };
+    let size = 1 + usize::from(*size);
+    let rank = usize::from(*rank) % size;
+    let say = |line: &str| assert_eq!(line.lines().count(), 1, "{line}");
+    let roll = call_roll(rank, size, &Settings::default(), &Fuzzed::new(data), say);
+    if let Some(Roll::Complete(settings)) = roll {
+        assert_agreed(&settings);
     }
 }
 
