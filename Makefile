@@ -50,10 +50,11 @@ cli:
 	install -D build/cli/$(release)/circulant $(build)/circulant
 
 # The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge,
-# scripts/bench-successive).
+# scripts/bench-successive, scripts/bench-communicators).
 collectives:
 	mkdir -p $(build)
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/collectives benches/collectives.c -lm
+	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/communicators benches/communicators.c
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/intergroup benches/intergroup.c -ldl
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/merge benches/merge.c -ldl
 	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/successive benches/successive.c -ldl
