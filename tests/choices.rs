@@ -213,13 +213,16 @@ fn defaults_are_what_they_were() {
         };
         _ = writeln!(table, "{processes} processes on {nodes} nodes{equal}");
         for (name, facts) in calls(layout) {
-            let with_any = row(&facts, &settings);
+            let with = |library| row(&Facts { library, ..facts }, &settings);
+            let with_any = with(Library::Other);
             _ = writeln!(table, "{name}: {with_any}");
-            for (library, its_name) in
-                [(Library::Mpich, "MPICH"), (Library::OpenMpi4, "Open MPI 4")]
-            {
-                let with_it = row(&Facts { library, ..facts }, &settings);
-                if with_it != with_any {
+            for (library, its_name, usual) in [
+                (Library::Mpich, "MPICH", Library::Other),
+                (Library::OpenMpi4, "Open MPI 4", Library::Other),
+                (Library::OpenMpi5, "Open MPI 5", Library::OpenMpi4),
+            ] {
+                let with_it = with(library);
+                if with_it != with(usual) {
                     _ = writeln!(table, "{name}, {its_name}: {with_it}");
                 }
             }
