@@ -70,7 +70,8 @@ const AROUND_FROM: u64 = 512 << 10;
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
 
 /// From how many bytes on an allreduce that [crosses nodes](crosses_nodes), or is
-/// [by leaders](is_by_nodes), is charged for it. Smaller ones may be decided on before the nodes are known.
+/// [by leaders](is_by_nodes), is charged for it. Smaller ones may be decided on before the nodes
+/// are known.
 const CROSSING_FROM: u64 = 32 << 10;
 
 /// The predicted seconds of `call` on `network`.
@@ -147,8 +148,8 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
 }
 
 /// Whether the MPI library's allreduce is by leaders: Open MPI 5's (coll/han), on nodes of several
-/// processes. 64 KiB to 1 MB take 3.6 to 3.8 times what a port needs for the problem on 4 nodes, 4.0
-/// to 4.5 times on 8, and 5.5 to 6.2 times on 16.
+/// processes. 64 KiB to 1 MB take 3.6 to 3.8 times what a port needs for the problem on 4 nodes,
+/// 4.0 to 4.5 times on 8, and 5.5 to 6.2 times on 16.
 fn is_by_nodes(call: &Facts) -> bool {
     let is_known = call.library == Library::OpenMpi5 && call.has_rounded_result();
     is_known && call.bytes >= CROSSING_FROM && call.nodes < call.processes
