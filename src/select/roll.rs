@@ -85,10 +85,8 @@ impl<P: Peers> Place<'_, P> {
     /// In the order of their ranks.
     fn children(&self) -> impl Iterator<Item = usize> + use<P> {
         let (rank, size) = (self.rank, self.size);
-        let bits = match rank {
-            0 => usize::BITS,
-            _ => rank.trailing_zeros(),
-        };
+        // Of rank 0: all.
+        let bits = rank.trailing_zeros();
         let child = move |bit| rank.checked_add(1_usize << bit);
         let children = (0..bits).map_while(child);
         children.take_while(move |child| *child < size)
@@ -295,7 +293,7 @@ mod tests {
         }
 
         fn receive(&self, words: &mut [u64], from: usize) -> bool {
-            let patience = Duration::from_secs(20);
+            let patience = Duration::from_secs(5);
             let received = self.from[&from].recv_timeout(patience).expect("a message");
             words.copy_from_slice(&received);
             true
@@ -373,6 +371,16 @@ mod tests {
 
     fn defaults(size: usize) -> Vec<Settings> {
         vec![Settings::default(); size]
+    }
+
+    #[test]
+    fn an_entry_says_which_circulant_it_is() {
+        let [one, other] = [&[][..], &[("CIRCULANT_F", "31.5")]].map(settings);
+        assert_eq!(entry(&one), entry(&other), "not what is set");
+        let own = entry(&one);
+        let (version, layout) = own.split_once('-').expect("two parts");
+        assert_eq!(version, env!("CARGO_PKG_VERSION"));
+        assert_eq!(u64::from_str_radix(layout, 16), Ok(one.encode()[0]));
     }
 
     #[test]

@@ -210,7 +210,11 @@ pub unsafe fn put(scope: u8, key: *const c_char, value: *mut c_void) -> c_int {
     };
     if scope == GLOBAL && !key.is_null() {
         // SAFETY: a key is a string.
-        FAMILIAR.get_or_init(|| filled(unsafe { CStr::from_ptr(key) }));
+        let key = unsafe { CStr::from_ptr(key) };
+        // Those of PMIx's own are not asked for at other nodes.
+        if !key.to_bytes().starts_with(b"pmix") {
+            FAMILIAR.get_or_init(|| filled(key));
+        }
     }
     // SAFETY: by this function's contract.
     unsafe { (functions.put)(scope, key, value) }
