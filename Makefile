@@ -146,8 +146,8 @@ clean:
 help:
 	@echo 'make               build library and program for the mpicc on the PATH, into build/<mpi>/'
 	@echo 'make MPICC=...     for another MPI, by its compiler wrapper'
-	@echo 'make install       to PREFIX (/usr/local) and LIBDIR (PREFIX/lib), below DESTDIR if set; MPICC= as above'
-	@echo 'make uninstall     take that away again, for all MPIs'
+	@echo 'make install       to PREFIX (/usr/local) and LIBDIR (lib, in PREFIX), below DESTDIR if set; MPICC= as above'
+	@echo 'make uninstall     take that away again, for all MPIs; what was changed since stays'
 	@echo 'make demo          set-up, build, a real program under the library, native beside circulant'
 	@echo 'make test          set-up, build, tests, on Open MPI, on MPICH and in the simulator'
 	@echo 'make test-all      every number of processes, on all MPIs that can be had (more than an hour)'

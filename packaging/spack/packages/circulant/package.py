@@ -1,8 +1,11 @@
 """Builds circulant with the MPI that a specification names: spack install circulant ^mpich
 
 One build serves every MPI of that ABI. The source is what packaging/dist makes, with the crates that it
-needs in it: Spack asks for circulant-VERSION-source.tar.gz in the folder where it is started, or in a mirror.
+needs in it: circulant-VERSION-source.tar.gz in the folder where this repository was unpacked, or in a
+mirror. packaging/dist fills in the version and the checksum.
 """
+
+import pathlib
 
 from spack.package import *
 from spack_repo.builtin.build_systems.generic import Package
@@ -15,7 +18,7 @@ class Circulant(Package):
 
     license("MIT OR Apache-2.0")
 
-    version("0.1.0", expand=True, extension="tar.gz")
+    version("@VERSION@", sha256="@CHECKSUM@", extension="tar.gz")
 
     depends_on("c", type="build")
     depends_on("gmake", type="build")
@@ -28,7 +31,9 @@ class Circulant(Package):
     sanity_check_is_file = [join_path("bin", "circulant"), join_path("lib", "libcirculant.so")]
 
     def url_for_version(self, version):
-        return f"file://{os.getcwd()}/circulant-{version}-source.tar.gz"
+        # From circulant-VERSION-spack/spack_repo/circulant/packages/circulant to the folder with the first.
+        unpacked = pathlib.Path(self.package_dir).parents[4]
+        return (unpacked / f"circulant-{version}-source.tar.gz").as_uri()
 
     def setup_build_environment(self, env):
         env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
