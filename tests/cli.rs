@@ -269,6 +269,31 @@ fn a_launcher_belongs_before_the_command() {
     }
 }
 
+#[test]
+fn a_launcher_behind_wrappers_belongs_before_the_command() {
+    let folder = Folder::new("wrapped");
+    let app = folder.program();
+    folder.build("openmpi-4.1.4");
+    let run = |wrappers: &[&str]| {
+        let mut circulant = circulant();
+        circulant.arg("run").args(wrappers).arg(&app);
+        texts(circulant.output().unwrap())
+    };
+    let wrappers = ["env", "X=1", "timeout", "5", "/opt/bin/mpirun.openmpi"];
+    let (status, out, err) = run(&wrappers);
+    assert_eq!((status, &*out), (Some(2), ""));
+    let (program, app) = (env!("CARGO_BIN_EXE_circulant"), app.display());
+    assert_eq!(
+        err,
+        format!(
+            "circulant: mpirun.openmpi starts the processes, so it comes first: {} {program} run \
+             {app}\n",
+            wrappers.join(" ")
+        )
+    );
+    assert_eq!(run(&["env", "X=1", "timeout", "5"]).0, Some(0));
+}
+
 /// Status, standard output and standard error of `circulant schedule`.
 fn schedule(options: &[&str]) -> (bool, String, String) {
     let mut circulant = Command::new(env!("CARGO_BIN_EXE_circulant"));

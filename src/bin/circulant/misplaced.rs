@@ -1,7 +1,8 @@
 //! A launcher behind `circulant run`, where the program belongs. The library would be loaded into
 //! the launcher, which has no collective operations, and launchers pass it on to some processes
-//! only.
+//! only. Wrappers, as in `env X=1 mpirun`, do not change that.
 
+use std::borrow::Cow;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,34 +14,93 @@ const LAUNCHERS: [&str; 8] = [
     "mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun",
 ];
 
+/// Commands that run another, each with the letters of its options that have a value which may be
+/// taken for a command, as the file in `time -o mpirun.log ./app`. Numbers are never taken for one.
+const WRAPPERS: [(&str, &str); 12] = [
+    ("chrt", ""),
+    ("env", "CSau"),
+    ("ionice", "c"),
+    ("nice", ""),
+    ("nohup", ""),
+    ("numactl", "CNPcimpw"),
+    ("setsid", ""),
+    ("stdbuf", "eio"),
+    ("strace", "EOPSUXbeou"),
+    ("taskset", ""),
+    ("time", "fo"),
+    ("timeout", "s"),
+];
+
 /// What is wrong, if the command is a launcher's; with the command as it should be.
 pub fn complaint(command: &[OsString]) -> Option<String> {
-    let name = Path::new(command.first()?).file_name()?.to_string_lossy();
-    let base = name.split('.').next()?;
-    LAUNCHERS.contains(&base).then(|| {
-        let before: Vec<_> = env::args_os().collect();
-        let before = &before[..before.len().saturating_sub(command.len())];
-        let is_program = |word: &OsStr| Program::find(word).is_some();
-        let corrected = corrected(before, command, is_program);
-        format!("{name} starts the processes, so it comes first: {corrected}")
+    let launcher = launcher(command)?;
+    let name = file_name(&command[launcher]);
+    let before: Vec<_> = env::args_os().collect();
+    let before = &before[..before.len().saturating_sub(command.len())];
+    let is_program = |word: &OsStr| Program::find(word).is_some();
+    let corrected = corrected(before, command, launcher, is_program);
+    Some(format!(
+        "{name} starts the processes, so it comes first: {corrected}"
+    ))
+}
+
+/// Where the launcher stands, if the command is that of one, or of wrappers around one.
+fn launcher(command: &[OsString]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(behind) = wrapped(&command[at..]) {
+        at += behind;
+    }
+    let name = file_name(command.get(at)?);
+    LAUNCHERS.contains(&name.split('.').next()?).then_some(at)
+}
+
+/// Where the command stands that a wrapper runs; none if there is none, or it is no wrapper.
+fn wrapped(command: &[OsString]) -> Option<usize> {
+    let wrapper = file_name(command.first()?);
+    let (name, letters) = WRAPPERS.iter().find(|(name, _)| wrapper == *name)?;
+    // Options, durations, priorities and lists of processors. Only env sets variables: elsewhere
+    // the path of a program may have a = in it.
+    let is_own = |word: &str| {
+        word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            || (*name == "env" && word.contains('='))
+    };
+    (1..command.len()).find(|&at| {
+        let [previous, word] = [at - 1, at].map(|at| command[at].to_string_lossy());
+        !is_own(&word) && !wants_value(&previous, letters)
     })
 }
 
-/// The command line with the words `before` the launcher's command between the launcher and the
-/// program.
+/// Whether the word behind `word` is the value of an option: one of the `letters` ends it. Behind
+/// an earlier one, the rest of the word is the value.
+fn wants_value(word: &str, letters: &str) -> bool {
+    let options = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    options.is_some_and(|options| {
+        let value = options.find(|c| letters.contains(c));
+        value.is_some_and(|at| at + 1 == options.len())
+    })
+}
+
+/// The last component of a path.
+fn file_name(word: &OsStr) -> Cow<'_, str> {
+    let name = Path::new(word).file_name();
+    name.unwrap_or_default().to_string_lossy()
+}
+
+/// The command line with the words `before` the command between the launcher and the program.
 fn corrected(
     before: &[OsString],
     command: &[OsString],
+    launcher: usize,
     is_program: impl Fn(&OsStr) -> bool,
 ) -> String {
     let line = |words: &[OsString]| words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let before = line(before);
-    match place(command, is_program) {
+    match place(&command[launcher..], is_program) {
         Some(at) => {
-            let (launcher, program) = command.split_at(at);
-            format!("{} {before} {}", line(launcher), line(program))
+            let (front, program) = command.split_at(launcher + at);
+            format!("{} {before} {}", line(front), line(program))
         }
-        None => format!("{} OPTIONS {before} PROGRAM", line(&command[..1])),
+        None => format!("{} OPTIONS {before} PROGRAM", line(&command[..=launcher])),
     }
 }
 
@@ -71,10 +131,15 @@ fn quoted(word: &OsString) -> String {
 mod tests {
     use super::*;
 
-    fn correct(line: &str) -> String {
-        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    fn correct(line: &str) -> Option<String> {
         let is_program = |word: &OsStr| ["./app", "python3", "node"].iter().any(|p| word == *p);
-        corrected(&words("circulant run"), &words(line), is_program)
+        let (before, command) = (words("circulant run"), words(line));
+        let launcher = launcher(&command)?;
+        Some(corrected(&before, &command, launcher, is_program))
     }
 
     #[test]
@@ -88,12 +153,62 @@ mod tests {
         ];
         for command in commands {
             let expected = command.replace('|', "circulant run");
-            assert_eq!(correct(&command.replace("| ", "")), expected);
+            assert_eq!(correct(&command.replace("| ", "")), Some(expected));
         }
         assert_eq!(
-            correct("mpirun -n 4 ./missing"),
+            correct("mpirun -n 4 ./missing").unwrap(),
             "mpirun OPTIONS circulant run PROGRAM"
         );
+    }
+
+    #[test]
+    fn a_launcher_is_found_behind_wrappers() {
+        let wrappers = [
+            "env X=1 Y=/opt/app",
+            "env -i -u X -C /tmp",
+            "/usr/bin/env timeout -k 1 -s KILL 5m",
+            "nice",
+            "nice -n -5",
+            "nice -10 ionice -c best-effort -n 7",
+            "numactl --localalloc",
+            "numactl -N 0 -i all",
+            "taskset -c 0,3,7-11",
+            "taskset 0xf chrt -f 10 nohup setsid -w",
+            "stdbuf -oL -e 0 time -p",
+            "time -vo out strace -ff -eopen -o out",
+        ];
+        for wrappers in wrappers {
+            for launcher in ["mpirun", "/opt/bin/mpiexec.hydra"] {
+                let expected = format!("{wrappers} {launcher} -n 2 circulant run ./app");
+                let line = format!("{wrappers} {launcher} -n 2 ./app");
+                assert_eq!(correct(&line), Some(expected));
+            }
+        }
+        assert_eq!(
+            correct("nice -n 5 mpirun -n 4 ./missing").unwrap(),
+            "nice -n 5 mpirun OPTIONS circulant run PROGRAM"
+        );
+    }
+
+    #[test]
+    fn programs_are_no_launchers_behind_wrappers_either() {
+        let commands = [
+            "numactl --localalloc ./app",
+            "numactl --localalloc ./app mpirun",
+            "nice ./n=4/app mpirun",
+            "env MPI=/opt/bin/mpirun ./app",
+            "time -o mpirun.log ./app",
+            "strace -fo srun.log ./app",
+            "./time.sh mpirun",
+            "env -",
+            "env",
+            "timeout -s",
+            "/",
+        ];
+        for command in commands {
+            assert_eq!(launcher(&words(command)), None, "{command}");
+        }
+        assert_eq!(launcher(&[]), None);
     }
 
     #[test]
