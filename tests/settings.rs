@@ -101,6 +101,7 @@ fn the_defaults_are_the_documented_ones() {
         check_operators: false,
         trace: false,
         verbose: false,
+        require: false,
         rules: Vec::new(),
         operations: [OperationSettings {
             blocks: None,
@@ -150,6 +151,7 @@ fn good_values_of_the_general_variables() {
         ("GPU=0", |s| s.gpu = false),
         ("TRACE=1", |s| s.trace = true),
         ("VERBOSE=1", |s| s.verbose = true),
+        ("REQUIRE=1", |s| s.require = true),
         ("MIN_BYTES=0", |s| s.min_bytes = 0),
         ("MIN_BYTES=1048576G", |s| s.min_bytes = 1 << 50),
         ("BLOCKS=1", |s| s.blocks = Some(1)),
@@ -253,7 +255,8 @@ fn a_report_goes_where_it_is_sent() {
 
 #[test]
 fn bad_values_are_refused_and_the_default_stays() {
-    let switches = ["DISABLE", "FORCE", "TRACE", "VERBOSE"].map(|name| (name, ["2", "yes", "-1"]));
+    let switches =
+        ["DISABLE", "FORCE", "TRACE", "VERBOSE", "REQUIRE"].map(|name| (name, ["2", "yes", "-1"]));
     let others = [
         ("MIN_BYTES", ["-1", "1048577G", "64KB"]),
         ("BLOCKS", ["0", "1048577", "many"]),
@@ -437,6 +440,7 @@ fn everything_set() -> Settings {
         "CHECK_OPERATORS=1",
         "TRACE=1",
         "VERBOSE=1",
+        "REQUIRE=1",
     ];
     let own = of_mpi().flat_map(|operation| {
         let name = operation.name().to_uppercase();

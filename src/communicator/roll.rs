@@ -20,8 +20,15 @@ use crate::store::{self, Pmi, Pmix};
 /// While this process is in MPI_Init.
 static STARTING: AtomicBool = AtomicBool::new(false);
 
+/// Set when PMIx's store was closed without an entry of this process: by a session of MPI, or by an
+/// MPI_Init that another tool has called past circulant.
+static PASSED_BY: AtomicBool = AtomicBool::new(false);
+
 /// PMIx's store, in which this process has made its entry.
 static PMIX: OnceCell<Pmix> = OnceCell::new();
+
+/// The status of a job that ends for not being as it is required to be: that of `circulant run`.
+const REFUSED: c_int = 125;
 
 /// The roll; none where nothing is known.
 static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
@@ -29,18 +36,21 @@ static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
 /// Runs MPI_Init, has the entry of this process made in it, and then calls the roll. Collective
 /// over the processes that have this circulant.
 pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
+    // Within another tool's MPI_Init, around which this runs already.
+    if STARTING.swap(true, Ordering::AcqRel) {
+        return init();
+    }
     let pmi = mpi::speaks_pmi().then(Pmi::of_process).flatten();
     if let Some(pmi) = &pmi {
         pmi.put(&entry(job::own_settings()));
     }
-    STARTING.store(true, Ordering::Release);
     let code = init();
     STARTING.store(false, Ordering::Release);
     if code == SUCCESS {
         ROLL.get_or_init(|| match (pmi, PMIX.get()) {
             (Some(pmi), _) => call(|rank| pmi.entry(rank)),
             (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
-            (None, None) => None,
+            (None, None) => uncalled(),
         });
     }
     code
@@ -56,13 +66,38 @@ pub fn commit() -> c_int {
             Ok::<_, ()>(pmix)
         })
         .ok();
+    } else {
+        PASSED_BY.store(true, Ordering::Release);
     }
     store::commit()
 }
 
 /// The roll, if anything is known. Local.
 pub(super) fn roll() -> Option<&'static Roll> {
-    ROLL.get()?.as_ref()
+    ROLL.get_or_init(uncalled).as_ref()
+}
+
+/// What this process concludes if it did not take part in the roll: others that did have not found
+/// an entry of it. None, if there is no store, or circulant was loaded after MPI_Init, as it then
+/// was everywhere.
+fn uncalled() -> Option<Roll> {
+    let process = job::process();
+    let pmi = mpi::speaks_pmi().then(Pmi::of_started_process).flatten();
+    if let Some(pmi) = pmi {
+        return call(|rank| pmi.entry(rank));
+    }
+    if process.size == 1 || !PASSED_BY.load(Ordering::Acquire) {
+        return None;
+    }
+    if process.rank == 0 {
+        say(
+            "circulant: rank 0 began with a session of MPI, or its MPI_Init did not come to \
+             circulant, so all calls of the job go to the MPI library",
+        );
+    }
+    let roll = Roll::Absent(process.rank);
+    enforce(&roll);
+    Some(roll)
 }
 
 fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
@@ -72,10 +107,20 @@ fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
     }
     let peers = Job { entry };
     let roll = call_roll(process.rank, process.size, &process.settings, &peers, say);
-    if let Some(Roll::Complete(settings)) = &roll {
-        job::settle(settings);
+    match &roll {
+        Some(Roll::Complete(settings)) => job::settle(settings),
+        Some(roll) => enforce(roll),
+        None => {}
     }
     roll
+}
+
+/// Ends the job, if this process requires that all have circulant.
+fn enforce(roll: &Roll) {
+    let is_complete = matches!(roll, Roll::Complete(_));
+    if job::process().settings.require && !is_complete {
+        Communicator::world().abort_with(REFUSED);
+    }
 }
 
 /// The processes of the job: their entries, and messages on MPI_COMM_WORLD. The program has sent

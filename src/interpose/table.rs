@@ -11,8 +11,8 @@ use crate::collective::{
 use crate::communicator::{commit, hook_end, mark_duplicated, revoke, while_freed, while_starting};
 use crate::linker::name;
 use crate::mpi::{
-    Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op,
-    MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, free_datatype,
+    self, Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info,
+    MPI_Op, MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, free_datatype,
     free_operator, function, native,
 };
 use crate::select::Operation;
@@ -24,7 +24,8 @@ use crate::store::put;
 macro_rules! intercept {
     ($(
         $(#[$attribute:meta])*
-        $name:ident / $profiled:ident($($argument:ident: $type:ty),*) $(first $first:block)?
+        $name:ident / $profiled:ident($($argument:ident: $type:ty),*)
+            $(first $first:block)? $(around $around:ident)?
             $body:block
     )*) => {$(
         $(#[$attribute])*
@@ -38,7 +39,7 @@ macro_rules! intercept {
             match NEXT.tool(name!($name), name!($profiled)) {
                 // SAFETY: the function of this name, or its twin, of a tool behind us, with the
                 // arguments as they came.
-                Some(next) => unsafe { onward!(next($($argument),*)) },
+                Some(next) => around!(unsafe { onward!(next($($argument),*)) } $(, $around)?),
                 // SAFETY: the arguments as they came.
                 None => unsafe { $profiled($($argument),*) },
             }
@@ -62,6 +63,16 @@ macro_rules! intercept {
             $body
         }
     )*};
+}
+
+/// A call, or what a function does around it.
+macro_rules! around {
+    ($call:expr) => {
+        $call
+    };
+    ($call:expr, $around:ident) => {
+        $around(|| $call)
+    };
 }
 
 /// Calls the function at an address with arguments as they came.
@@ -380,24 +391,21 @@ intercept! {
     /// MPI_Init, in which this process tells the others that it has circulant. After it the end of
     /// MPI is hooked, so that a program that calls nothing of ours gets its report, too. Local.
     ///
-    MPI_Init / PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) {
+    /// Another tool's MPI_Init may call the MPI library's own, past circulant. So this is around
+    /// that, too.
+    ///
+    MPI_Init / PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) around start {
         // SAFETY: the arguments as the program passed them.
-        let code = while_starting(|| unsafe { (native().functions.PMPI_Init)(argc, argv) });
-        hook_end();
-        code
+        start(|| unsafe { (native().functions.PMPI_Init)(argc, argv) })
     }
 
     /// MPI_Init_thread; as MPI_Init.
     ///
     MPI_Init_thread / PMPI_Init_thread(
         argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int, provided: *mut c_int
-    ) {
+    ) around start {
         // SAFETY: the arguments as the program passed them.
-        let code = while_starting(|| unsafe {
-            (native().functions.PMPI_Init_thread)(argc, argv, required, provided)
-        });
-        hook_end();
-        code
+        start(|| unsafe { (native().functions.PMPI_Init_thread)(argc, argv, required, provided) })
     }
 
     /// MPI_Pcontrol: level 0 sends all calls that follow to the MPI library, any other takes that
@@ -419,6 +427,18 @@ intercept! {
             None => SUCCESS,
         }
     }
+}
+
+/// MPI_Init, by `init`, and what belongs to it.
+fn start(init: impl FnOnce() -> c_int) -> c_int {
+    // Another build does that, where the process has another MPI.
+    if mpi::unusable().is_some() {
+        return init();
+    }
+    let _boundary = Boundary::new("MPI_Init");
+    let code = while_starting(init);
+    hook_end();
+    code
 }
 
 /// PMIx_Commit, which MPI_Init calls under the launchers that have PMIx.

@@ -145,6 +145,11 @@ impl Communicator {
         self.end_job(1);
     }
 
+    /// Ends the job with a status.
+    pub fn abort_with(self, status: c_int) {
+        self.end_job(status);
+    }
+
     /// What was said before gets the time to reach the launcher, which may drop at the end what it
     /// has not passed on.
     fn end_job(self, code: c_int) {

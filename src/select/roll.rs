@@ -39,12 +39,15 @@ pub trait Peers {
     fn receive(&self, words: &mut [u64], from: usize) -> bool;
 }
 
-/// What the process tells the others: which circulant it has. A version, and a hash of which
-/// settings there are.
+/// What the process tells the others: which circulant it has. A version, a hash of which settings
+/// there are, and the number of the protocol.
 pub fn entry(settings: &Settings) -> String {
     let layout = settings.encode()[0];
-    format!("{}-{layout:x}", env!("CARGO_PKG_VERSION"))
+    format!("{}-{layout:x}-{PROTOCOL}", env!("CARGO_PKG_VERSION"))
 }
+
+/// The number of the protocol: counts changes of the messages here.
+const PROTOCOL: u32 = 1;
 
 /// Calls the roll, and has the line for the owner of the job said by one process, should there be
 /// one. None, if there is no store. `settings` are this process's own. Collective over the
@@ -180,7 +183,9 @@ impl<P: Peers> Place<'_, P> {
                 has(*other)
             ),
         };
-        let is_first = (0..self.rank).all(|rank| self.peers.entry(rank).is_none());
+        let is_absent = |rank| self.peers.entry(rank).is_none();
+        // Its parent comes before it. So only those are looked for whose parent is not here.
+        let is_first = self.parent().is_none_or(is_absent) && (0..self.rank).all(is_absent);
         is_first.then_some(line)
     }
 }
@@ -261,7 +266,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Peers, Roll, call_roll, entry};
+    use super::{PROTOCOL, Peers, Roll, call_roll, entry};
     use crate::select::Settings;
 
     fn settings(text: &[(&str, &str)]) -> Settings {
@@ -378,9 +383,10 @@ mod tests {
         let [one, other] = [&[][..], &[("CIRCULANT_F", "31.5")]].map(settings);
         assert_eq!(entry(&one), entry(&other), "not what is set");
         let own = entry(&one);
-        let (version, layout) = own.split_once('-').expect("two parts");
-        assert_eq!(version, env!("CARGO_PKG_VERSION"));
-        assert_eq!(u64::from_str_radix(layout, 16), Ok(one.encode()[0]));
+        let parts: Vec<_> = own.split('-').collect();
+        assert_eq!(parts[0], env!("CARGO_PKG_VERSION"));
+        assert_eq!(u64::from_str_radix(parts[1], 16), Ok(one.encode()[0]));
+        assert_eq!(parts[2..], [PROTOCOL.to_string()]);
     }
 
     #[test]

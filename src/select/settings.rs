@@ -76,6 +76,8 @@ pub struct Settings {
     pub trace: bool,
     /// Whether rank 0 prints the settings in force at the start.
     pub verbose: bool,
+    /// Whether the job ends unless all its processes have circulant. Each process has its own.
+    pub require: bool,
     /// Who runs which calls: of those of an operation the first that holds decides.
     pub rules: Vec<CallRule>,
     /// The settings of each operation, indexed by [`Operation`].
@@ -244,6 +246,7 @@ impl Default for Settings {
             check_operators: false,
             trace: false,
             verbose: false,
+            require: false,
             rules: Vec::new(),
             operations: [OperationSettings::default(); Operation::COUNT],
             report: None,

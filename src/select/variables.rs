@@ -315,6 +315,14 @@ static GENERAL: [(&str, &[Variable]); 7] = [
                 |s, word| s.verbose = word != 0,
             ),
             Variable::agreed(
+                "CIRCULANT_REQUIRE",
+                SWITCH,
+                "1: the job ends, with status 125, unless all its processes have this circulant; \
+                each process has its own",
+                |s| s.require.into(),
+                |s, word| s.require = word != 0,
+            ),
+            Variable::agreed(
                 "CIRCULANT_CHECK",
                 Accepts::Number(0..=1 << 20),
                 "calls that circulant runs are repeated by the MPI library, and the results are \

@@ -16,7 +16,7 @@ mod pmi;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod pmix;
 
-pub use pmi::Pmi;
+pub use pmi::{Pmi, end_job};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use pmix::{Pmix, commit, put};
 

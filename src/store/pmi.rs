@@ -28,23 +28,31 @@ pub struct Pmi {
 }
 
 impl Pmi {
-    /// That of this process, if there is one.
+    /// That of this process, if there is one, before MPI_Init.
     pub fn of_process() -> Option<Pmi> {
-        let number = |name: &str| env::var(name).ok();
-        env::var_os(HYDRA)?;
-        let connection = number("PMI_FD")?.parse().ok()?;
-        Pmi::on(connection, number("PMI_RANK")?.parse().ok()?)
+        let (connection, rank) = connection()?;
+        Pmi::on(connection, rank)
+    }
+
+    /// The same after MPI_Init.
+    pub fn of_started_process() -> Option<Pmi> {
+        let (connection, rank) = connection()?;
+        Pmi::begun(connection, rank)
     }
 
     /// Over a connection, which stays open, for the process of this rank.
     fn on(connection: RawFd, rank: usize) -> Option<Pmi> {
+        // Without it MPICH 4.0's forgets what was put. The MPI library says it again, which it may.
+        ask(connection, "cmd=init pmi_version=1 pmi_subversion=1").ok()?;
+        Pmi::begun(connection, rank)
+    }
+
+    fn begun(connection: RawFd, rank: usize) -> Option<Pmi> {
         let mut pmi = Pmi {
             connection,
             space: String::new(),
             rank,
         };
-        // Without it MPICH 4.0's forgets what was put. The MPI library says it again, which it may.
-        pmi.ask("cmd=init pmi_version=1 pmi_subversion=1").ok()?;
         let answer = pmi.ask("cmd=get_my_kvsname").ok()?;
         pmi.space = field(&answer, "kvsname")?.to_owned();
         Some(pmi)
@@ -71,25 +79,51 @@ impl Pmi {
         is_there.then(|| field(&answer, "value").map(str::to_owned))?
     }
 
-    /// Sends a line, and waits for the answer.
     fn ask(&self, line: &str) -> io::Result<String> {
-        // SAFETY: the launcher opened this connection for the process. It stays open, because the
-        // `File` is not dropped.
-        let mut connection = ManuallyDrop::new(unsafe { File::from_raw_fd(self.connection) });
-        connection.write_all(format!("{line}\n").as_bytes())?;
-        let mut answer = vec![0; LINE];
-        let mut length = 0;
-        // The launcher says nothing that it was not asked for, so nothing is read beyond the line.
-        while !answer[..length].ends_with(b"\n") {
-            match connection.read(&mut answer[length..]) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => length += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+        ask(self.connection, line)
     }
+}
+
+/// Ends the job of this process with a status, if Hydra has started it: that waits for a process
+/// that ends before MPI_Init, as for any other.
+pub fn end_job(status: u8) {
+    if let Some((connection, _)) = connection() {
+        // The launcher does not answer.
+        let _ = tell(connection, &format!("cmd=abort exitcode={status}"));
+    }
+}
+
+/// The connection that Hydra has opened for this process, and the process's rank.
+fn connection() -> Option<(RawFd, usize)> {
+    let number = |name: &str| env::var(name).ok();
+    env::var_os(HYDRA)?;
+    let connection = number("PMI_FD")?.parse().ok()?;
+    Some((connection, number("PMI_RANK")?.parse().ok()?))
+}
+
+fn tell(connection: RawFd, line: &str) -> io::Result<ManuallyDrop<File>> {
+    // SAFETY: the launcher opened this connection for the process. It stays open, because the
+    // `File` is not dropped.
+    let mut connection = ManuallyDrop::new(unsafe { File::from_raw_fd(connection) });
+    connection.write_all(format!("{line}\n").as_bytes())?;
+    Ok(connection)
+}
+
+/// Sends a line, and waits for the answer.
+fn ask(connection: RawFd, line: &str) -> io::Result<String> {
+    let mut connection = tell(connection, line)?;
+    let mut answer = vec![0; LINE];
+    let mut length = 0;
+    // The launcher says nothing that it was not asked for, so nothing is read beyond the line.
+    while !answer[..length].ends_with(b"\n") {
+        match connection.read(&mut answer[length..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
 }
 
 /// What an answer says of a field.

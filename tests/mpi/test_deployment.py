@@ -78,6 +78,68 @@ def test_another_version(mpi, report, other):
     assert run.outcomes("bcast")["not_everywhere"] > 0
 
 
+def with_past(mpi, how, libraries, ranks, command):
+    """The command, on these ranks with a tool whose MPI_Init does not come to circulant as usual."""
+    preload = " ".join(map(str, libraries))
+    test = f'case " {ranks} " in *" ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} "*)'
+    words = f"{test} export PAST={how} LD_PRELOAD={shlex.quote(preload)};; esac; exec {shlex.join(map(str, command))}"
+    return ["sh", "-c", words]
+
+
+@pytest.mark.parametrize("ranks", ["0", "2", "0 1 2 3"])
+def test_a_tool_that_calls_the_library(mpi, report, ranks):
+    """A tool behind circulant calls the MPI library's own MPI_Init, past circulant: no harm."""
+    behind = [mpi.library, mpi.program("libpast.so")]
+    command = with_past(mpi, "library", behind, ranks, [mpi.program("first"), "464"])
+    run = mpi.preloaded(4, command, report, {"FORCE": 1}, timeout=60).expect_success()
+    assert not re.search("^circulant:", run.stderr, re.MULTILINE), run.describe()
+    assert run.outcomes("bcast")["circulant"] > 0
+
+
+@pytest.mark.parametrize("ranks", ["0", "2"])
+def test_a_tool_before_that_calls_the_library(mpi, report, ranks):
+    """Before circulant it keeps MPI_Init from it. The job goes on as without the library."""
+    before = [mpi.program("libpast.so"), mpi.library]
+    command = [mpi.program("first"), "464"]
+    native = mpi.native(4, command).expect_success()
+    command = with_past(mpi, "library", before, ranks, command)
+    run = mpi.preloaded(4, command, report, {"FORCE": 1}, timeout=60).expect_success()
+    assert run.stdout == native.stdout
+    assert f"rank {ranks} runs without circulant" in run.stderr, run.describe()
+    assert set(run.outcomes("bcast")) <= {"not_everywhere", "one_process"}
+
+
+@pytest.mark.parametrize("ranks", ["0", "2", "0 1 2 3"])
+def test_a_session_before(mpi, report, ranks):
+    """With Open MPI 5 a process that begins with a session is counted as one without the library."""
+    if mpi.build.name.startswith("openmpi-4"):
+        pytest.skip("Open MPI 4.1 has no sessions")
+    if mpi.family != "openmpi" and ranks != "0 1 2 3":
+        pytest.skip("MPICH fails natively where some processes begin with a session")
+    before = [mpi.program("libpast.so"), mpi.library]
+    command = [mpi.program("first"), "464"]
+    native = mpi.native(4, command).expect_success()
+    command = with_past(mpi, "session", before, ranks, command)
+    run = mpi.preloaded(4, command, report, {"FORCE": 1}, timeout=60).expect_success()
+    assert run.stdout == native.stdout
+    if mpi.family == "openmpi":
+        assert set(run.outcomes("bcast")) <= {"not_everywhere", "one_process"}
+        assert "so all calls of the job go to the MPI library" in run.stderr, run.describe()
+
+
+@pytest.mark.parametrize("ranks", [[0], [1], [0, 1, 2]])
+def test_required(mpi, report, ranks):
+    """A job with a rank without the library ends, if any of the others requires that there is none."""
+    test = " || ".join(f'test "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" = {rank}' for rank in ranks)
+    inner = ["sh", "-c", f"{{ {test}; }} && export CIRCULANT_REQUIRE=1; exec {mpi.program('first')} 464"]
+    run = mpi.preloaded(4, inner, report, {"FORCE": 1}, timeout=60).expect_success()
+    assert run.outcomes("bcast")["circulant"] > 0
+    run = mpi.run(4, without(mpi, 3, inner), mpi.library, {"CIRCULANT_FORCE": "1"}, timeout=60)
+    assert run.status not in (0, None), run.describe()
+    assert "cases=" not in run.stdout, run.describe()
+    assert "rank 3 runs without circulant" in line_of(run)
+
+
 def test_without_a_store(mpi, report):
     """Under a launcher whose store is not known the settings are agreed on by messages."""
     if mpi.family == "openmpi":

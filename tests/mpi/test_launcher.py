@@ -105,13 +105,12 @@ def test_nothing_fits(mpi, circulant, tmp_path):
 
 
 def test_nothing_fits_but_on_rank_0(mpi, circulant, tmp_path):
-    """Rank 0 is another program, which has nothing to say. (MPICH's launcher lets it wait for the process that
-    has ended.)"""
+    """Rank 0 is another program, which has nothing to say."""
     (tmp_path / "none").mkdir()
     strict = [circulant, "run", "--require", "--libraries", tmp_path / "none"]
     program = [mpi.program("sequence"), *CALLS]
-    run = mpi.run(1, [*program, ":", "-n", "1", *strict, *program], timeout=15)
-    assert run.status != 0, run.describe()
+    run = mpi.run(1, [*program, ":", "-n", "1", *strict, *program], timeout=30)
+    assert run.status not in (0, None), run.describe()
     assert "calls" not in run.stdout
     assert re.search("^circulant: rank 1: .* for which there is no build in", run.stderr, re.MULTILINE), run.describe()
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use circulant::launcher;
 use circulant::select::Settings;
+use circulant::store;
 
 use crate::choice::{self, Choice, Complaint};
 use crate::misplaced;
@@ -46,7 +47,8 @@ pub struct Arguments {
     #[arg(long)]
     check: bool,
 
-    /// Run the program only if a build is sure to fit its MPI, and to be loaded
+    /// Run the program only if a build is sure to fit its MPI, and to be loaded, and only if all
+    /// processes of the job have circulant (as --set REQUIRE=1)
     #[arg(long)]
     require: bool,
 
@@ -93,6 +95,9 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let report = arguments.report.as_deref();
     if let Some(report) = report.or(arguments.observe.then_some("stderr")) {
         command.env("CIRCULANT_REPORT", report);
+    }
+    if arguments.require {
+        command.env("CIRCULANT_REQUIRE", "1");
     }
     if arguments.check {
         command.env("CIRCULANT_CHECK", "1");
@@ -141,6 +146,9 @@ fn refuse(complaint: &str, status: u8) -> ExitCode {
     if let Some(rank) = launcher::rank().filter(|rank| *rank != 0) {
         eprintln!("circulant: rank {rank}: {complaint}");
     }
+    // Hydra would let the other processes wait. It drops what it has not passed on when a job ends.
+    thread::sleep(Duration::from_millis(300));
+    store::end_job(status);
     status.into()
 }
 
