@@ -49,6 +49,7 @@ const CONSTANTS: &[&str] = &[
     "MPI_THREAD_MULTIPLE",
     "MPI_KEYVAL_INVALID",
     "MPI_ANY_SOURCE",
+    "MPI_ANY_TAG",
     "MPI_PROC_NULL",
     "MPI_ROOT",
     "MPI_UNDEFINED",

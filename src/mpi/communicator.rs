@@ -189,6 +189,22 @@ impl Communicator {
         })
     }
 
+    /// Whether a message has arrived that nobody receives. Local.
+    pub(super) fn has_message(self) -> bool {
+        let (constants, mut flag) = (&native().constants, 0);
+        // SAFETY: a communicator that is in use; writes an integer. No message is received.
+        let code = unsafe {
+            (native().functions.PMPI_Iprobe)(
+                constants.any_source.0,
+                constants.any_tag.0,
+                self.0,
+                &mut flag,
+                super::ignored_status(),
+            )
+        };
+        check(code).is_ok() && flag != 0
+    }
+
     /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error.
     /// Local.
     pub fn revoke(self) {

@@ -335,6 +335,7 @@ constants! {
     status_ignore: Address = STATUS_IGNORE;
     keyval_invalid: Integer = KEYVAL_INVALID;
     any_source: Integer = ANY_SOURCE;
+    any_tag: Integer = ANY_TAG;
     proc_null: Integer = PROC_NULL;
     root: Integer = ROOT;
     undefined: Integer = UNDEFINED;

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::communicator::Group;
-use super::library::native;
+use super::library::{native, speaks_pmi};
 use super::{Communicator, Error, check};
 
 /// A private communicator: of the same processes as one of the program's, for circulant's messages.
@@ -94,7 +94,10 @@ impl Drop for Private {
     fn drop(&mut self) {
         LIVE.fetch_sub(1, Ordering::Relaxed);
         // Without pending transfers, unless an error left some, which MPI then completes or drops
-        // by itself.
-        self.0.free();
+        // by itself. But MPICH 5 ends the job over a message that was not received, as where
+        // processes have disagreed on a size. Then it is kept.
+        if !(speaks_pmi() && self.0.has_message()) {
+            self.0.free();
+        }
     }
 }
