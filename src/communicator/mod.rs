@@ -89,6 +89,6 @@ impl Agreement for Private {
     }
 
     fn abort(&self) {
-        self.communicator().abort();
+        self.communicator().abort(1);
     }
 }

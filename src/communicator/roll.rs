@@ -24,7 +24,8 @@ static STARTING: AtomicBool = AtomicBool::new(false);
 /// MPI_Init that another tool has called past circulant.
 static PASSED_BY: AtomicBool = AtomicBool::new(false);
 
-/// PMIx's store, in which this process has made its entry.
+/// The stores in which this process has made its entry.
+static PMI: OnceCell<Pmi> = OnceCell::new();
 static PMIX: OnceCell<Pmix> = OnceCell::new();
 
 /// The status of a job that ends for not being as it is required to be: that of `circulant run`.
@@ -33,27 +34,31 @@ const REFUSED: c_int = 125;
 /// The roll; none where nothing is known.
 static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
 
-/// Runs MPI_Init, has the entry of this process made in it, and then calls the roll. Collective
-/// over the processes that have this circulant.
+/// Runs MPI_Init, has the entry of this process made in it, and then calls the roll. Where `init`
+/// is another tool's MPI_Init, this may run in it once more: the inner one calls the roll, before
+/// the tool makes calls of its own. Collective over the processes that have this circulant.
 pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
-    // Within another tool's MPI_Init, around which this runs already.
-    if STARTING.swap(true, Ordering::AcqRel) {
-        return init();
-    }
-    let pmi = mpi::speaks_pmi().then(Pmi::of_process).flatten();
-    if let Some(pmi) = &pmi {
-        pmi.put(&entry(job::own_settings()));
+    let is_outermost = !STARTING.swap(true, Ordering::AcqRel);
+    if is_outermost && mpi::speaks_pmi() {
+        put_by_pmi();
     }
     let code = init();
-    STARTING.store(false, Ordering::Release);
+    if is_outermost {
+        STARTING.store(false, Ordering::Release);
+    }
     if code == SUCCESS {
-        ROLL.get_or_init(|| match (pmi, PMIX.get()) {
-            (Some(pmi), _) => call(|rank| pmi.entry(rank)),
-            (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
-            (None, None) => uncalled(),
-        });
+        roll();
     }
     code
+}
+
+fn put_by_pmi() {
+    PMI.get_or_try_init(|| {
+        let pmi = Pmi::of_process().ok_or(())?;
+        pmi.put(&entry(job::own_settings()));
+        Ok::<_, ()>(pmi)
+    })
+    .ok();
 }
 
 /// PMIx_Commit, by which MPI_Init makes known what was put into the store: makes the entry of this
@@ -72,9 +77,14 @@ pub fn commit() -> c_int {
     store::commit()
 }
 
-/// The roll, if anything is known. Local.
+/// The roll, if anything is known. Local, but for the first time in MPI_Init.
 pub(super) fn roll() -> Option<&'static Roll> {
-    ROLL.get_or_init(uncalled).as_ref()
+    let find = || match (PMI.get(), PMIX.get()) {
+        (Some(pmi), _) => call(|rank| pmi.entry(rank)),
+        (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
+        (None, None) => uncalled(),
+    };
+    ROLL.get_or_init(find).as_ref()
 }
 
 /// What this process concludes if it did not take part in the roll: others that did have not found
@@ -119,7 +129,7 @@ fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
 fn enforce(roll: &Roll) {
     let is_complete = matches!(roll, Roll::Complete(_));
     if job::process().settings.require && !is_complete {
-        Communicator::world().abort_with(REFUSED);
+        Communicator::world().abort(REFUSED);
     }
 }
 

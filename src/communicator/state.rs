@@ -481,7 +481,7 @@ fn agree(communicator: Communicator, remote: Option<Remote>) -> Option<Settings>
             "circulant: rank {rank} has another version of circulant than rank 0 of a \
              communicator; install one version on all nodes"
         ));
-        communicator.abort();
+        communicator.abort(1);
     }
     agreed
 }

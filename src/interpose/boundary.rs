@@ -61,7 +61,7 @@ fn end_job(function: &str) -> ! {
         "circulant: defect in {function} on rank {rank}: the job ends"
     ));
     if mpi::unusable().is_none() && mpi::is_active() {
-        Communicator::world().abort();
+        Communicator::world().abort(1);
     }
     std::process::abort()
 }

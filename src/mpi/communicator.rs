@@ -104,7 +104,7 @@ impl Communicator {
                 "circulant: an error ends the job: {}",
                 error.text()
             ));
-            self.end_job(error.0);
+            self.abort(error.0);
         }
         // SAFETY: a valid communicator; a code is only a number to MPI.
         unsafe { (native().functions.PMPI_Comm_call_errhandler)(self.0, error.0) };
@@ -140,22 +140,12 @@ impl Communicator {
             .is_ok_and(|handler| handler.0 == predefined)
     }
 
-    /// Ends the job.
-    pub fn abort(self) {
-        self.end_job(1);
-    }
-
-    /// Ends the job with a status.
-    pub fn abort_with(self, status: c_int) {
-        self.end_job(status);
-    }
-
-    /// What was said before gets the time to reach the launcher, which may drop at the end what it
-    /// has not passed on.
-    fn end_job(self, code: c_int) {
+    /// Ends the job with a status. What was said before gets the time to reach the launcher, which
+    /// may drop at the end what it has not passed on.
+    pub fn abort(self, status: c_int) {
         sleep(Duration::from_millis(200));
         // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
-        unsafe { (native().functions.PMPI_Abort)(self.0, code) };
+        unsafe { (native().functions.PMPI_Abort)(self.0, status) };
     }
 
     /// A communicator of this process alone. Local.
@@ -176,33 +166,22 @@ impl Communicator {
     /// # Errors
     /// MPI's, such as that it was revoked, or that a process of it has failed.
     pub fn progress(self) -> Result<(), Error> {
-        let (constants, mut flag) = (&native().constants, 0);
-        // SAFETY: a communicator that is in use; writes an integer. No message is received.
-        check(unsafe {
-            (native().functions.PMPI_Iprobe)(
-                constants.any_source.0,
-                super::SETUP_TAG,
-                self.0,
-                &mut flag,
-                super::ignored_status(),
-            )
-        })
+        self.has_message_with(super::SETUP_TAG).map(|_| ())
     }
 
     /// Whether a message has arrived that nobody receives. Local.
     pub(super) fn has_message(self) -> bool {
-        let (constants, mut flag) = (&native().constants, 0);
+        let tag = native().constants.any_tag.0;
+        self.has_message_with(tag).unwrap_or(false)
+    }
+
+    fn has_message_with(self, tag: c_int) -> Result<bool, Error> {
+        let (any, mut flag) = (native().constants.any_source.0, 0);
         // SAFETY: a communicator that is in use; writes an integer. No message is received.
-        let code = unsafe {
-            (native().functions.PMPI_Iprobe)(
-                constants.any_source.0,
-                constants.any_tag.0,
-                self.0,
-                &mut flag,
-                super::ignored_status(),
-            )
-        };
-        check(code).is_ok() && flag != 0
+        check(unsafe {
+            (native().functions.PMPI_Iprobe)(any, tag, self.0, &mut flag, super::ignored_status())
+        })?;
+        Ok(flag != 0)
     }
 
     /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error.

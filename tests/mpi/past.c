@@ -3,6 +3,7 @@
  *
  *     library    it calls the MPI library's own PMPI_Init
  *     session    it opens a session of MPI first, where the MPI has sessions
+ *     calls      it makes a collective call before it returns, as tools do that share what they were told
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -48,14 +49,29 @@ static void *begin(const char *name) {
     return is_set("library") ? in_library(name) : NULL;
 }
 
+/* Rank 0's configuration, which all processes get. */
+static int end(int code) {
+    char configuration[464] = "";
+    int rank;
+    if (is_set("calls")) {
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        memset(configuration, rank == 0 ? 'c' : 'x', sizeof configuration);
+        PMPI_Bcast(configuration, sizeof configuration, MPI_CHAR, 0, MPI_COMM_WORLD);
+        for (size_t i = 0; i < sizeof configuration; i++)
+            if (configuration[i] != 'c')
+                abort();
+    }
+    return code;
+}
+
 int MPI_Init(int *argc, char ***argv) {
     int (*past)(int *, char ***) = (int (*)(int *, char ***))begin("PMPI_Init");
-    return past != NULL ? past(argc, argv) : PMPI_Init(argc, argv);
+    return end(past != NULL ? past(argc, argv) : PMPI_Init(argc, argv));
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     int (*past)(int *, char ***, int, int *) =
         (int (*)(int *, char ***, int, int *))begin("PMPI_Init_thread");
-    return past != NULL ? past(argc, argv, required, provided)
-                        : PMPI_Init_thread(argc, argv, required, provided);
+    return end(past != NULL ? past(argc, argv, required, provided)
+                            : PMPI_Init_thread(argc, argv, required, provided));
 }

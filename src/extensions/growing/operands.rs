@@ -219,7 +219,7 @@ fn end_job(communicator: Communicator, bytes: usize) {
     say(&format!(
         "circulant: rank {rank}: no memory for an operand of {bytes} bytes"
     ));
-    communicator.abort();
+    communicator.abort(1);
 }
 
 fn write_header(wire: Region, header: &Header) {
