@@ -11,8 +11,9 @@
 //!             parent is not here; to the children
 //! ```
 //!
-//! Each process looks up at most log2(p) + 1 entries, most of them of its own node. Whoever is not
-//! here cuts his subtree off. But he is a neighbour of all the parts, so that each finds it out.
+//! Each process looks up at most log2(p) + 1 entries besides its own, most of them of its own node.
+//! A process that is not here cuts off the subtrees of its children. But it is a neighbour of their
+//! roots and of its parent, so that all find it out.
 
 use super::{ENCODED, Settings};
 
@@ -66,8 +67,13 @@ pub fn call_roll(
         let is_alone = place.neighbours().all(|peer| peers.entry(peer).is_none());
         return (!is_alone).then_some(Roll::Absent(rank));
     };
-    let roll = place.agree(&own, settings);
-    if let Some(line) = place.complaint(&roll) {
+    let parent = place
+        .parent()
+        .map(|rank| (rank, place.fault_of(rank, &own)));
+    let roll = place.agree(&own, parent, settings);
+    // A process with a parent that has any circulant is not the first that has.
+    let may_be_first = parent.is_none_or(|(_, fault)| matches!(fault, Some(Finding::Absent(_))));
+    if let Some(line) = may_be_first.then(|| place.complaint(&roll)).flatten() {
         say(&line);
     }
     Some(roll)
@@ -111,12 +117,18 @@ impl<P: Peers> Place<'_, P> {
         }
     }
 
-    /// The conclusion of all processes that are here.
-    fn agree(&self, own: &str, settings: &Settings) -> Roll {
-        let fault = |peer| (peer, self.fault_of(peer, own));
+    /// The conclusion of all processes that are here. `parent` has what is wrong with it.
+    fn agree(
+        &self,
+        own: &str,
+        parent: Option<(usize, Option<Finding>)>,
+        settings: &Settings,
+    ) -> Roll {
         // Before any message, so that those who wait for one have looked theirs up meanwhile.
-        let parent = self.parent().map(fault);
-        let children: Vec<_> = self.children().map(fault).collect();
+        let children = self
+            .children()
+            .map(|child| (child, self.fault_of(child, own)));
+        let children: Vec<_> = children.collect();
         let here = || children.iter().filter(|(_, fault)| fault.is_none());
 
         let mut finding = Finding::Here;
@@ -165,28 +177,25 @@ impl<P: Peers> Place<'_, P> {
         let _ = send(&verdict.encode()) && send(&[words.len() as u64]) && send(words);
     }
 
-    /// The line for the owner of the job, if it is this process's to say: the first that has any
-    /// circulant says it.
+    /// The line for the owner of the job, which the first process says that has any circulant.
     fn complaint(&self, roll: &Roll) -> Option<String> {
         let has = |rank| self.peers.entry(rank).unwrap_or_default();
-        let line = match roll {
-            Roll::Complete(_) => return None,
-            Roll::Absent(absent) => format!(
+        let is_first = || (0..self.rank).all(|rank| self.peers.entry(rank).is_none());
+        match roll {
+            Roll::Complete(_) => None,
+            _ if !is_first() => None,
+            Roll::Absent(absent) => Some(format!(
                 "circulant: rank {absent} runs without circulant (perhaps others, too), so all \
                  calls of the job go to the MPI library; preload libcirculant.so on every rank, \
                  from a path that every node has"
-            ),
-            Roll::Mixed([one, other]) => format!(
+            )),
+            Roll::Mixed([one, other]) => Some(format!(
                 "circulant: rank {one} has circulant {}, and rank {other} has {}, so all calls of \
                  the job go to the MPI library; install one version on all nodes",
                 has(*one),
                 has(*other)
-            ),
-        };
-        let is_absent = |rank| self.peers.entry(rank).is_none();
-        // Its parent comes before it. So only those are looked for whose parent is not here.
-        let is_first = self.parent().is_none_or(is_absent) && (0..self.rank).all(is_absent);
-        is_first.then_some(line)
+            )),
+        }
     }
 }
 

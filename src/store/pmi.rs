@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
+use std::thread;
+use std::time::Duration;
 
 use super::key;
 
@@ -84,10 +86,12 @@ impl Pmi {
     }
 }
 
-/// Ends the job of this process with a status, if Hydra has started it: that waits for a process
-/// that ends before MPI_Init, as for any other.
+/// Ends the job of this process with a status, if Hydra has started it: that would let the others
+/// wait for a process that ends before MPI_Init.
 pub fn end_job(status: u8) {
     if let Some((connection, _)) = connection() {
+        // Hydra drops what it has not passed on when a job ends.
+        thread::sleep(Duration::from_millis(300));
         // The launcher does not answer.
         let _ = tell(connection, &format!("cmd=abort exitcode={status}"));
     }

@@ -146,8 +146,6 @@ fn refuse(complaint: &str, status: u8) -> ExitCode {
     if let Some(rank) = launcher::rank().filter(|rank| *rank != 0) {
         eprintln!("circulant: rank {rank}: {complaint}");
     }
-    // Hydra would let the other processes wait. It drops what it has not passed on when a job ends.
-    thread::sleep(Duration::from_millis(300));
     store::end_job(status);
     status.into()
 }

@@ -69,9 +69,8 @@ const AROUND_FROM: u64 = 512 << 10;
 /// 4.0 are as fast as their patterns where p is a power of two.
 const ALLREDUCE_MEASURED_FROM: u64 = 256 << 10;
 
-/// From how many bytes on an allreduce that [crosses nodes](crosses_nodes), or is
-/// [by leaders](is_by_nodes), is charged for it. Smaller ones may be decided on before the nodes
-/// are known.
+/// From how many bytes on an allreduce is [charged for nodes](is_charged_for_nodes). Smaller ones
+/// may be decided on before the nodes are known.
 const CROSSING_FROM: u64 = 32 << 10;
 
 /// The predicted seconds of `call` on `network`.
@@ -151,16 +150,18 @@ fn of_the_whole(call: &Facts, spread: &Spread) -> [Cost; 2] {
 /// processes. 64 KiB to 1 MB take 3.6 to 3.8 times what a port needs for the problem on 4 nodes,
 /// 4.0 to 4.5 times on 8, and 5.5 to 6.2 times on 16.
 fn is_by_nodes(call: &Facts) -> bool {
-    let is_known = call.library == Library::OpenMpi5 && call.has_rounded_result();
-    is_known && call.bytes >= CROSSING_FROM && call.nodes < call.processes
+    call.library == Library::OpenMpi5 && is_charged_for_nodes(call)
 }
 
 /// Whether the MPI library's allreduce first exchanges between neighbours, and some of these are on
 /// different nodes: Open MPI 4's, on nodes of several processes whose number is no power of two.
 fn crosses_nodes(call: &Facts) -> bool {
-    let is_known = call.library == Library::OpenMpi4 && call.has_rounded_result();
-    let is_large = call.bytes >= CROSSING_FROM;
-    is_known && is_large && call.nodes < call.processes && !are_nodes_aligned(call)
+    call.library == Library::OpenMpi4 && is_charged_for_nodes(call) && !are_nodes_aligned(call)
+}
+
+/// Whether an allreduce is charged for what the MPI library does on nodes of several processes.
+fn is_charged_for_nodes(call: &Facts) -> bool {
+    call.has_rounded_result() && call.bytes >= CROSSING_FROM && call.nodes < call.processes
 }
 
 fn allgathers(call: &Facts, spread: &Spread) -> [Cost; 4] {
