@@ -5,11 +5,18 @@
 
 use std::env;
 
-/// The variables with a process's rank: of Open MPI, PMIx, PMI (MPICH, Intel MPI) and Slurm.
-const RANKS: [&str; 4] = [
+/// The status of a process that ends for not being as it is required to be, as env(1) and its like
+/// have it.
+pub const REFUSED: u8 = 125;
+
+/// The variables with a process's rank: of Open MPI, PMIx, PMI (MPICH, Intel MPI), Hydra with
+/// `-pmi-port`, Cray's PALS and Slurm.
+const RANKS: [&str; 6] = [
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",
     "PMI_RANK",
+    "PMI_ID",
+    "PALS_RANKID",
     "SLURM_PROCID",
 ];
 

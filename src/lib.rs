@@ -25,7 +25,8 @@
 //! | [`rounding`] | whether floating-point results differ by more than rounding | no | forbidden |
 //! | `mpi` | bindings of the MPI library | yes | yes |
 //! | `linker` | the dynamic linker: objects of the process, and their symbols | no | yes |
-//! | [`launcher`], [`message`] | the job's launcher; lines for its owner | no | forbidden |
+//! | [`message`] | lines for the owner of the job | no | forbidden |
+//! | [`launcher`] | what the job's launcher tells its processes | no | forbidden |
 //! | [`files`] | files that are written where others can write, too | no | forbidden |
 //! | [`abi`] | the ABIs of MPI, and the names of the builds for them | no | forbidden |
 //! | [`allocator`] | a reserve for small allocations that the system refuses | no | yes |

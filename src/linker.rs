@@ -5,11 +5,16 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// A name, for the dynamic linker. Constant, or every call would look for its end.
+/// A name, for the dynamic linker: of an identifier, after a prefix if there is one. Constant, or
+/// every call would look for its end.
 macro_rules! name {
     ($name:ident) => {
+        $crate::linker::name!("" $name)
+    };
+    ($prefix:literal $name:ident) => {
         const {
-            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            let name = concat!($prefix, stringify!($name), "\0");
+            match std::ffi::CStr::from_bytes_with_nul(name.as_bytes()) {
                 Ok(name) => name,
                 Err(_) => panic!("a name with a NUL in it"),
             }

@@ -44,15 +44,24 @@ impl Folder {
         self.compile(&library, "int nothing;", &["-shared", "-fPIC"])
     }
 
-    /// A program that needs an MPI library, which says that it is Open MPI 4.1.4, beside itself.
-    /// It prints what is preloaded.
+    /// A program that needs Open MPI 4.1.4, or what says so, beside itself.
     fn program(&self) -> PathBuf {
-        const MPI: &str = "#include <string.h>
-            int MPI_Get_library_version(char *text, int *length) {
-                strcpy(text, \"Open MPI v4.1.4, of a test\");
+        const HANDLE: &str = "char ompi_mpi_comm_world;";
+        self.program_of("libmpi.so.40", "Open MPI v4.1.4, of a test", HANDLE)
+    }
+
+    /// A program that needs an MPI library of this name, which says that it is this version, beside
+    /// itself. It prints what is preloaded. `more` is what else is in the library.
+    fn program_of(&self, name: &str, version: &str, more: &str) -> PathBuf {
+        let mpi = format!(
+            "#include <string.h>
+            {more}
+            int MPI_Get_library_version(char *text, int *length) {{
+                strcpy(text, \"{version}\");
                 *length = (int)strlen(text);
                 return 0;
-            }";
+            }}"
+        );
         const PROGRAM: &str = "#include <stdio.h>
             #include <stdlib.h>
             int MPI_Get_library_version(char *text, int *length);
@@ -63,9 +72,11 @@ impl Folder {
                 printf(\"runs with %s\\n\", preloaded ? preloaded : \"nothing\");
                 return MPI_Get_library_version(text, &length);
             }";
-        let options = ["-shared", "-fPIC", "-Wl,-soname,libmpi.so.40"];
-        self.compile("libmpi.so.40", MPI, &options);
-        let options = ["-L.", "-l:libmpi.so.40", "-Wl,-rpath,$ORIGIN"];
+        let soname = format!("-Wl,-soname,{name}");
+        self.compile(name, &mpi, &["-shared", "-fPIC", &soname]);
+        let needed = format!("-l:{name}");
+        let incomplete = "-Wl,--allow-shlib-undefined";
+        let options = ["-L.", &needed, "-Wl,-rpath,$ORIGIN", incomplete];
         self.compile("app", PROGRAM, &options)
     }
 }
@@ -166,6 +177,49 @@ fn which_build_a_program_would_use_and_why() {
     assert_eq!(status, Some(1));
 }
 
+/// By what is in the library, whatever it is called and says; by its number where it cannot be
+/// loaded.
+#[test]
+fn which_mpi_a_library_is() {
+    const HANDLE: &str = "char ompi_mpi_comm_world;";
+    // A library that lacks something is not loaded.
+    const BROKEN: &str = "extern char missing; char *lacks = &missing;";
+    let folder = Folder::new("families");
+    for (name, version, more, told) in [
+        (
+            "libmpi.so.12",
+            "MVAPICH2 Version:\\t2.3.7",
+            "",
+            "MPICH 2.3.7",
+        ),
+        ("libmpi.so.12", "MVAPICH Version: 4.0", BROKEN, "MPICH"),
+        (
+            "libmpi_cray.so.12",
+            "MPI VERSION : CRAY MPICH version 8.1.29",
+            "",
+            "MPICH 8.1.29",
+        ),
+        (
+            "libmpi_ibm.so.3",
+            "IBM Spectrum MPI v10.4.0",
+            HANDLE,
+            "Open MPI 10.4.0",
+        ),
+        ("libmpi.so.40", "something else v1.2", BROKEN, "Open MPI"),
+        (
+            "libmpi.so.12",
+            "Intel(R) MPI Library 2021.18 for Linux* OS",
+            "",
+            "Intel MPI 2021.18",
+        ),
+    ] {
+        let app = folder.program_of(name, version, more);
+        let (_, text, err) = which(&folder, &[], &app, &[]);
+        let line = format!("\nMPI      {told}: it needs ");
+        assert!(text.contains(&line), "{version} {text} {err}");
+    }
+}
+
 #[test]
 fn which_mpi_a_launcher_tells() {
     let folder = Folder::new("told");
@@ -179,7 +233,11 @@ fn which_mpi_a_launcher_tells() {
         "{told}"
     );
     assert!(told.ends_with("the ABI of this MPI\n"), "{told}");
-    let (status, told, _) = which(&folder, &[], sh, &[]);
+    // The folder of an Intel MPI is in the environment wherever its module is loaded.
+    let of_module = ("I_MPI_ROOT", "/opt/intel");
+    let (_, told, _) = which(&folder, &[], sh, &[of_module, ("MPI_LOCALNRANKS", "2")]);
+    assert!(told.contains("MPI      Intel MPI: a launcher"), "{told}");
+    let (status, told, _) = which(&folder, &[], sh, &[of_module]);
     assert_eq!(status, Some(0));
     assert!(told.contains("MPI      unknown"), "{told}");
     assert!(told.contains("that the program loads\n"), "{told}");

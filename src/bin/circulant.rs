@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
+use circulant::store;
 use clap::{CommandFactory, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -109,9 +110,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// Says what has failed; ends the job, if this process is one of several.
 fn fail(error: &io::Error) -> ExitCode {
+    const FAILURE: u8 = 1;
     eprintln!("circulant: {error}");
-    ExitCode::FAILURE
+    store::end_job(FAILURE);
+    FAILURE.into()
 }
 
 /// A bar on standard error, where that is a terminal.

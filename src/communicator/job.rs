@@ -68,7 +68,7 @@ fn environment() -> &'static (Settings, Vec<Complaint>) {
 }
 
 /// What this process's environment says. MPI need not be active.
-pub(super) fn own_settings() -> &'static Settings {
+pub fn own_settings() -> &'static Settings {
     &environment().0
 }
 

@@ -38,7 +38,7 @@ mod service;
 mod sharing;
 mod state;
 
-pub use job::process;
+pub use job::{own_settings, process};
 pub use known::choice;
 pub use lookup::{hook_end, is_small, mark_duplicated, revoke, while_freed, with_state};
 pub use roll::{commit, while_starting};

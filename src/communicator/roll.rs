@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use once_cell::sync::OnceCell;
 
 use super::job;
-use crate::message::say;
+use crate::launcher::REFUSED;
+use crate::message::{say, say_at_end};
 use crate::mpi::{self, Communicator, SUCCESS};
 use crate::select::{Peers, Roll, call_roll, entry};
-use crate::store::{self, Pmi, Pmix};
+use crate::store::{Library, Pmi, Pmix};
 
 /// While this process is in MPI_Init.
 static STARTING: AtomicBool = AtomicBool::new(false);
@@ -27,9 +28,6 @@ static PASSED_BY: AtomicBool = AtomicBool::new(false);
 /// The stores in which this process has made its entry.
 static PMI: OnceCell<Pmi> = OnceCell::new();
 static PMIX: OnceCell<Pmix> = OnceCell::new();
-
-/// The status of a job that ends for not being as it is required to be: that of `circulant run`.
-const REFUSED: c_int = 125;
 
 /// The roll; none where nothing is known.
 static ROLL: OnceCell<Option<Roll>> = OnceCell::new();
@@ -61,12 +59,12 @@ fn put_by_pmi() {
     .ok();
 }
 
-/// PMIx_Commit, by which MPI_Init makes known what was put into the store: makes the entry of this
-/// process before.
-pub fn commit() -> c_int {
+/// PMIx_Commit of a library, by which MPI_Init makes known what was put into the store: makes the
+/// entry of this process before.
+pub fn commit(library: &'static Library) -> c_int {
     if STARTING.load(Ordering::Acquire) {
         PMIX.get_or_try_init(|| {
-            let pmix = Pmix::of_process().ok_or(())?;
+            let pmix = Pmix::of_process(library).ok_or(())?;
             pmix.put(&entry(job::own_settings()));
             Ok::<_, ()>(pmix)
         })
@@ -74,15 +72,19 @@ pub fn commit() -> c_int {
     } else {
         PASSED_BY.store(true, Ordering::Release);
     }
-    store::commit()
+    library.commit()
 }
 
 /// The roll, if anything is known. Local, but for the first time in MPI_Init.
 pub(super) fn roll() -> Option<&'static Roll> {
-    let find = || match (PMI.get(), PMIX.get()) {
-        (Some(pmi), _) => call(|rank| pmi.entry(rank)),
-        (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
-        (None, None) => uncalled(),
+    let find = || {
+        let roll = match (PMI.get(), PMIX.get()) {
+            (Some(pmi), _) => call(|rank| pmi.entry(rank)),
+            (None, Some(pmix)) => call(|rank| pmix.entry(rank)),
+            (None, None) => uncalled(),
+        };
+        enforce(roll.as_ref());
+        roll
     };
     ROLL.get_or_init(find).as_ref()
 }
@@ -105,9 +107,7 @@ fn uncalled() -> Option<Roll> {
              circulant, so all calls of the job go to the MPI library",
         );
     }
-    let roll = Roll::Absent(process.rank);
-    enforce(&roll);
-    Some(roll)
+    Some(Roll::Absent(process.rank))
 }
 
 fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
@@ -117,20 +117,29 @@ fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
     }
     let peers = Job { entry };
     let roll = call_roll(process.rank, process.size, &process.settings, &peers, say);
-    match &roll {
-        Some(Roll::Complete(settings)) => job::settle(settings),
-        Some(roll) => enforce(roll),
-        None => {}
+    if let Some(Roll::Complete(settings)) = &roll {
+        job::settle(settings);
     }
     roll
 }
 
-/// Ends the job, if this process requires that all have circulant.
-fn enforce(roll: &Roll) {
-    let is_complete = matches!(roll, Roll::Complete(_));
-    if job::process().settings.require && !is_complete {
-        Communicator::world().abort(REFUSED);
+/// Ends the job, if this process requires that all have circulant, and they have not, or that is
+/// not known.
+fn enforce(roll: Option<&Roll>) {
+    let process = job::process();
+    let is_complete = match roll {
+        Some(roll) => matches!(roll, Roll::Complete(_)),
+        None => process.size == 1,
+    };
+    if !process.settings.require || is_complete {
+        return;
     }
+    if roll.is_none() {
+        say_at_end(
+            "CIRCULANT_REQUIRE=1, but this launcher does not tell which ranks have circulant",
+        );
+    }
+    Communicator::world().abort(c_int::from(REFUSED));
 }
 
 /// The processes of the job: their entries, and messages on MPI_COMM_WORLD. The program has sent

@@ -6,15 +6,17 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use once_cell::sync::OnceCell;
 
 use crate::abi::{Abi, LIBRARY};
-use crate::launcher;
+use crate::communicator::own_settings;
+use crate::launcher::{self, REFUSED};
 use crate::linker::{Symbols, loaded_file_of};
-use crate::message::say;
+use crate::message::{say, say_at_end};
 use crate::mpi::{self, ABI, Unusable};
+use crate::store::end_job;
 
 /// The build for the MPI of this process, once that was found to be another; or why there is none.
 static OTHER: OnceCell<Result<Symbols, String>> = OnceCell::new();
@@ -65,26 +67,33 @@ fn find(mpi: &Unusable) -> Result<Symbols, String> {
         )),
         Unusable::OtherAbi { abi, version } => open(*abi)
             .map_err(|missing| format!("this process uses {abi} ({version}), and {missing}")),
+        Unusable::OfUnknownAbi { version } => Err(format!(
+            "this process uses {version}, whose ABI is not known"
+        )),
         Unusable::Lacks { version, name } => {
             Err(format!("this process uses {version} (no {name} there)"))
         }
     }
 }
 
-/// Opens the build for an ABI, whose folder lies beside that of this build.
+/// Opens the build for an ABI. Its folder lies beside that of this build or, where this build is
+/// itself the one file to preload and no link leads to it, in the folder `circulant` beside it.
 ///
 /// # Errors
 /// What is missing.
 fn open(abi: Abi) -> Result<Symbols, String> {
     let own = loaded_file_of(open as *mut c_void).ok_or("this build's file is not known")?;
-    let builds = own.parent().and_then(Path::parent);
-    let other = builds.unwrap_or(Path::new("/"));
-    let other = other.join(abi.folder()).join(LIBRARY);
-    let file = other.display();
+    let folder = own.parent().unwrap_or(Path::new("/"));
+    let beside = folder.parent().unwrap_or(folder);
+    let places = [beside.to_owned(), folder.join("circulant")];
+    let files = places.map(|place| place.join(abi.folder()).join(LIBRARY));
     // This build in the other's folder would open itself.
-    if other == own || !other.exists() {
+    let is_another = |file: &&PathBuf| file.exists() && **file != own;
+    let Some(other) = files.iter().find(is_another) else {
+        let file = files[0].display();
         return Err(format!("there is no build for it in {file}"));
-    }
+    };
+    let file = other.display();
     let unusable = || format!("the build for it cannot be loaded: {file}");
     let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| unusable())?;
     // SAFETY: a build of circulant, which runs nothing when it is loaded.
@@ -92,11 +101,18 @@ fn open(abi: Abi) -> Result<Symbols, String> {
 }
 
 /// Says once in a job that there is nothing to do with this MPI; by the launcher's word for rank 0,
-/// since an MPI whose handles are not known cannot be asked.
+/// since an MPI whose handles are not known cannot be asked. Ends the job, if it is required to run
+/// under circulant.
 fn stand_back(why: &str) {
+    let line = format!("built for {ABI}, but {why}");
+    if own_settings().require {
+        say_at_end(&format!("{line}, and CIRCULANT_REQUIRE=1"));
+        end_job(REFUSED);
+        std::process::exit(i32::from(REFUSED));
+    }
     if launcher::is_first() {
         say(&format!(
-            "circulant: built for {ABI}, but {why}: all calls go to the MPI library"
+            "circulant: {line}: all calls go to the MPI library"
         ));
     }
 }

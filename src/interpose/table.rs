@@ -16,7 +16,7 @@ use crate::mpi::{
     free_operator, function, native,
 };
 use crate::select::Operation;
-use crate::store::put;
+use crate::store::{OF_OPEN_MPI_3, OF_OPEN_MPI_4, PMIX};
 
 /// Exports a function under both of its names. The first, with which programs come, looks for
 /// another tool behind circulant; the second, with which other tools and Open MPI's Fortran
@@ -441,31 +441,40 @@ fn start(init: impl FnOnce() -> c_int) -> c_int {
     code
 }
 
-/// PMIx_Commit, which MPI_Init calls under the launchers that have PMIx.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case)]
-pub extern "C" fn PMIx_Commit() -> c_int {
-    match of_opened(c"PMIx_Commit") {
-        // SAFETY: this function, of another build.
-        Some(next) => unsafe { onward!(next()) },
-        None => commit(),
-    }
+/// The functions of a PMIx library that MPI_Init calls under the launchers that have PMIx.
+macro_rules! intercepted_pmix {
+    ($library:ident: $commit:ident, $put:ident) => {
+        /// PMIx_Commit, by which MPI_Init makes known what it has put.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $commit() -> c_int {
+            match of_opened(name!($commit)) {
+                // SAFETY: this function, of another build.
+                Some(next) => unsafe { onward!(next()) },
+                None => commit(&$library),
+            }
+        }
+
+        /// PMIx_Put, by which MPI_Init puts what other processes need.
+        ///
+        /// # Safety
+        /// The contract of PMIx's function of this name.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub unsafe extern "C" fn $put(scope: Word, key: Word, value: Word) -> c_int {
+            match of_opened(name!($put)) {
+                // SAFETY: this function, of another build; the arguments as they came.
+                Some(next) => unsafe { onward!(next(scope, key, value)) },
+                // SAFETY: the arguments as they came.
+                None => unsafe { $library.put(typed(scope), typed(key), typed(value)) },
+            }
+        }
+    };
 }
 
-/// PMIx_Put, by which MPI_Init puts what other processes need.
-///
-/// # Safety
-/// The contract of PMIx's function of this name.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case)]
-pub unsafe extern "C" fn PMIx_Put(scope: Word, key: Word, value: Word) -> c_int {
-    match of_opened(c"PMIx_Put") {
-        // SAFETY: this function, of another build; the arguments as they came.
-        Some(next) => unsafe { onward!(next(scope, key, value)) },
-        // SAFETY: the arguments as they came.
-        None => unsafe { put(typed(scope), typed(key), typed(value)) },
-    }
-}
+intercepted_pmix!(PMIX: PMIx_Commit, PMIx_Put);
+intercepted_pmix!(OF_OPEN_MPI_4: OPAL_MCA_PMIX3X_PMIx_Commit, OPAL_MCA_PMIX3X_PMIx_Put);
+intercepted_pmix!(OF_OPEN_MPI_3: OPAL_MCA_PMIX2X_PMIx_Commit, OPAL_MCA_PMIX2X_PMIx_Put);
 
 /// # Safety
 /// The contract of `forward`, for its argument.

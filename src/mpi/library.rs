@@ -373,6 +373,11 @@ pub enum Unusable {
         /// The first line of its version.
         version: String,
     },
+    /// It has an ABI of which nothing is known.
+    OfUnknownAbi {
+        /// The first line of its version.
+        version: String,
+    },
     /// It lacks what is needed.
     Lacks {
         /// The first line of its version.
@@ -440,9 +445,10 @@ fn found() -> &'static Found {
 impl Native {
     fn of_scope(scope: &Scope) -> Result<Native, Unusable> {
         let version = scope.version();
-        let abi = scope.abi(&version);
-        if abi != ABI {
-            return Err(Unusable::OtherAbi { abi, version });
+        match scope.abi(&version) {
+            Some(ABI) => {}
+            Some(abi) => return Err(Unusable::OtherAbi { abi, version }),
+            None => return Err(Unusable::OfUnknownAbi { version }),
         }
         let found = Functions::find(scope).and_then(|found| Ok((found, Constants::find(scope)?)));
         let (functions, constants) = match found {
@@ -481,7 +487,7 @@ impl Scope {
             return Some(Scope {
                 symbols: Symbols::NEXT,
                 object: None,
-                file: String::new(),
+                file: String::from("libmpi.so.12"),
             });
         }
         let mark = Symbols::GLOBAL.find(MARK).or_else(|| {
@@ -499,17 +505,21 @@ impl Scope {
         })
     }
 
-    fn abi(&self, version: &str) -> Abi {
+    /// Its ABI, if it is one that is known.
+    fn abi(&self, version: &str) -> Option<Abi> {
+        // Intel's, Cray's, MVAPICH and others are built from MPICH, and have its handles.
+        let is_mpich = || ["MPICH", "Intel"].iter().any(|name| version.contains(name));
         if self.file.starts_with("libmpi_abi") {
-            Abi::Standard
+            Some(Abi::Standard)
         } else if self.find(c"ompi_mpi_comm_world").is_some() {
             // Its derivatives have other names.
-            Abi::OpenMpi
+            Some(Abi::OpenMpi)
         } else if version.contains("SMPI") {
-            Abi::Smpi
+            Some(Abi::Smpi)
+        } else if is_mpich() || self.file.ends_with(".so.12") {
+            Some(Abi::Mpich)
         } else {
-            // Intel's, Cray's, MVAPICH and others are built from it, and have its handles.
-            Abi::Mpich
+            None
         }
     }
 

@@ -317,8 +317,8 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_REQUIRE",
                 SWITCH,
-                "1: the job ends, with status 125, unless all its processes have this circulant; \
-                each process has its own",
+                "1: the job ends, with status 125, unless it is known that all its processes have \
+                this circulant; each process has its own",
                 |s| s.require.into(),
                 |s, word| s.require = word != 0,
             ),

@@ -18,7 +18,7 @@ mod pmix;
 
 pub use pmi::{Pmi, end_job};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-pub use pmix::{Pmix, commit, put};
+pub use pmix::{Library, OF_OPEN_MPI_3, OF_OPEN_MPI_4, PMIX, Pmix};
 
 /// The key of the entry of a rank.
 fn key(rank: usize) -> String {

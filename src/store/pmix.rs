@@ -8,6 +8,9 @@
 //! Open MPI 5 (5.0.11) wants what all have put to be handed out at that barrier, but its launcher
 //! hands out nothing. What a process of another node has put is asked for, process by process.
 //!
+//! Some versions of Open MPI 3 and 4 have a PMIx inside whose functions have other names, unless
+//! they are built with one that stands by itself. All that is here is there for each [`Library`].
+//!
 //! The structures are laid out as PMIx has had them since its version 2.
 
 use std::env;
@@ -19,7 +22,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::{Condvar, Mutex};
 
 use super::key;
-use crate::linker::{Object, Symbols};
+use crate::linker::{Object, Symbols, name};
 
 const SUCCESS: c_int = 0;
 const NOT_SUPPORTED: c_int = -47;
@@ -148,18 +151,44 @@ struct Functions {
     get_later: GetLater,
 }
 
-static FUNCTIONS: OnceCell<Option<Functions>> = OnceCell::new();
+/// A PMIx library that an MPI library may call, by the names of its functions.
+pub struct Library {
+    commit: &'static CStr,
+    put: &'static CStr,
+    get: &'static CStr,
+    get_later: &'static CStr,
+    functions: OnceCell<Option<Functions>>,
+}
 
-impl Functions {
-    fn of_process() -> Option<&'static Functions> {
-        FUNCTIONS.get_or_init(Functions::find).as_ref()
+/// The library whose names all begin so.
+macro_rules! library {
+    ($prefix:literal) => {
+        Library {
+            commit: name!($prefix PMIx_Commit),
+            put: name!($prefix PMIx_Put),
+            get: name!($prefix PMIx_Get),
+            get_later: name!($prefix PMIx_Get_nb),
+            functions: OnceCell::new(),
+        }
+    };
+}
+
+/// One that stands by itself.
+pub static PMIX: Library = library!("");
+/// The one inside some versions of Open MPI 4. (That inside 4.1.4 has the plain names.)
+pub static OF_OPEN_MPI_4: Library = library!("OPAL_MCA_PMIX3X_");
+/// The one inside some versions of Open MPI 3.
+pub static OF_OPEN_MPI_3: Library = library!("OPAL_MCA_PMIX2X_");
+
+impl Library {
+    fn functions(&self) -> Option<&Functions> {
+        self.functions.get_or_init(|| self.find()).as_ref()
     }
 
-    fn find() -> Option<Functions> {
-        let library = library()?;
-        let commit = library.find(c"PMIx_Commit")?;
-        let (put, get) = (library.find(c"PMIx_Put")?, library.find(c"PMIx_Get")?);
-        let get_later = library.find(c"PMIx_Get_nb")?;
+    fn find(&self) -> Option<Functions> {
+        let object = self.object()?;
+        let (commit, put) = (object.find(self.commit)?, object.find(self.put)?);
+        let (get, get_later) = (object.find(self.get)?, object.find(self.get_later)?);
         // SAFETY: PMIx's functions of these names, which have these types since its version 2.
         Some(unsafe {
             Functions {
@@ -170,55 +199,55 @@ impl Functions {
             }
         })
     }
-}
 
-/// An object that is loaded, and has or depends on the library that the MPI library calls: on one
-/// with a PMIx_Commit that is not circulant's, of this build or of one that passes calls to it.
-fn library() -> Option<Symbols> {
-    let preloaded = Symbols::GLOBAL.find(c"circulant_version");
-    let circulants = [Some(library as *mut c_void), preloaded];
-    let circulants = circulants.map(|function| function.and_then(Object::of));
-    let has_another = |symbols: &Symbols| {
-        let found = symbols.find(c"PMIx_Commit");
-        found.is_some_and(|function| !circulants.contains(&Object::of(function)))
-    };
-    std::iter::once(Symbols::NEXT)
-        .chain(Symbols::of_all_loaded())
-        .find(has_another)
-}
+    /// An object that is loaded, and is or depends on this library: one with a PMIx_Commit that is
+    /// not circulant's, of this build or of one that passes calls to it.
+    fn object(&self) -> Option<Symbols> {
+        let preloaded = Symbols::GLOBAL.find(c"circulant_version");
+        let circulants = [Some(Library::object as *mut c_void), preloaded];
+        let circulants = circulants.map(|function| function.and_then(Object::of));
+        let has_another = |symbols: &Symbols| {
+            let found = symbols.find(self.commit);
+            found.is_some_and(|function| !circulants.contains(&Object::of(function)))
+        };
+        std::iter::once(Symbols::NEXT)
+            .chain(Symbols::of_all_loaded())
+            .find(has_another)
+    }
 
-/// PMIx_Commit of the library that the MPI library calls.
-pub fn commit() -> c_int {
-    let Some(functions) = Functions::of_process() else {
-        return NOT_SUPPORTED;
-    };
-    // SAFETY: takes no arguments; the caller has called PMIx_Init.
-    unsafe { (functions.commit)() }
+    /// Its PMIx_Commit.
+    pub fn commit(&self) -> c_int {
+        let Some(functions) = self.functions() else {
+            return NOT_SUPPORTED;
+        };
+        // SAFETY: takes no arguments; the caller has called PMIx_Init.
+        unsafe { (functions.commit)() }
+    }
+
+    /// Its PMIx_Put.
+    ///
+    /// # Safety
+    /// The arguments as the caller of PMIx_Put passed them.
+    pub unsafe fn put(&self, scope: u8, key: *const c_char, value: *mut c_void) -> c_int {
+        let Some(functions) = self.functions() else {
+            return NOT_SUPPORTED;
+        };
+        if scope == GLOBAL && !key.is_null() {
+            // SAFETY: a key is a string.
+            let key = unsafe { CStr::from_ptr(key) };
+            // Those of PMIx's own are not asked for at other nodes.
+            if !key.to_bytes().starts_with(b"pmix") {
+                FAMILIAR.get_or_init(|| filled(key));
+            }
+        }
+        // SAFETY: by this function's contract.
+        unsafe { (functions.put)(scope, key, value) }
+    }
 }
 
 /// The first key that the MPI library has put for processes of other nodes. All processes of a job
 /// put that, as a rule, since it has an address. (Open MPI's rank 0 puts others besides, later.)
 static FAMILIAR: OnceCell<Key> = OnceCell::new();
-
-/// PMIx_Put of the library that the MPI library calls.
-///
-/// # Safety
-/// The arguments as the caller of PMIx_Put passed them.
-pub unsafe fn put(scope: u8, key: *const c_char, value: *mut c_void) -> c_int {
-    let Some(functions) = Functions::of_process() else {
-        return NOT_SUPPORTED;
-    };
-    if scope == GLOBAL && !key.is_null() {
-        // SAFETY: a key is a string.
-        let key = unsafe { CStr::from_ptr(key) };
-        // Those of PMIx's own are not asked for at other nodes.
-        if !key.to_bytes().starts_with(b"pmix") {
-            FAMILIAR.get_or_init(|| filled(key));
-        }
-    }
-    // SAFETY: by this function's contract.
-    unsafe { (functions.put)(scope, key, value) }
-}
 
 /// The store, of a process that a launcher with PMIx has started.
 pub struct Pmix {
@@ -228,12 +257,13 @@ pub struct Pmix {
 }
 
 impl Pmix {
-    /// That of this process, if there is one. Not before its MPI library has begun to use it.
-    pub fn of_process() -> Option<Pmix> {
+    /// That of this process, if there is one. Not before its MPI library has begun to use it, by
+    /// the functions of this library.
+    pub fn of_process(library: &'static Library) -> Option<Pmix> {
         Some(Pmix {
             rank: env::var("PMIX_RANK").ok()?.parse().ok()?,
             namespace: CString::new(env::var("PMIX_NAMESPACE").ok()?).ok()?,
-            functions: Functions::of_process()?,
+            functions: library.functions()?,
         })
     }
 

@@ -158,10 +158,25 @@ def test_required(mpi, report, ranks):
     assert "rank 3 runs without circulant" in line_of(run)
 
 
+WITHOUT_A_STORE = ["env", "-u", "MPI_LOCALNRANKS"]
+
+
+def test_required_without_a_store(mpi):
+    """Under a launcher whose store is not known, a job ends that requires all ranks to have the library."""
+    if mpi.family == "openmpi":
+        pytest.skip("Open MPI does not start without PMIx")
+    command = [*WITHOUT_A_STORE, mpi.program("first"), "464"]
+    run = mpi.run(3, command, mpi.library, {"CIRCULANT_REQUIRE": "1"}, timeout=30)
+    assert run.status == 125, run.describe()
+    assert "checks=" not in run.stdout, run.describe()
+    assert "but this launcher does not tell which ranks have circulant" in run.stderr
+    mpi.run(1, command, mpi.library, {"CIRCULANT_REQUIRE": "1"}).expect_success()
+
+
 def test_without_a_store(mpi, report):
     """Under a launcher whose store is not known the settings are agreed on by messages."""
     if mpi.family == "openmpi":
         pytest.skip("Open MPI does not start without PMIx")
-    run = mpi.preloaded(5, ["env", "-u", "MPI_LOCALNRANKS", mpi.program("first"), "464"], report, {"FORCE": 1}).expect_success()
+    run = mpi.preloaded(5, [*WITHOUT_A_STORE, mpi.program("first"), "464"], report, {"FORCE": 1}).expect_success()
     assert run.outcomes("bcast")["circulant"] > 0
     assert set(run.outcomes("allreduce")) <= {"circulant", "one_process"}

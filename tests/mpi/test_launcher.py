@@ -137,6 +137,26 @@ def test_another_version_fits(mpi, launched, builds):
         assert launched(command).expect_success().all_outcomes() == OURS
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("options", [["--libraries", "/missing"], ["--libraries", "/missing", "--require"]])
+def test_nothing_on_one_node(mpi, circulant, rank, options):
+    """The others wait for it in MPI_Init: the job ends."""
+    program = [mpi.program("sequence"), *CALLS]
+    of_rank = [[circulant, "run", *options, *program] if one == rank else program for one in range(2)]
+    run = mpi.run(1, [*of_rank[0], ":", "-n", "1", *of_rank[1]], timeout=30)
+    assert run.status not in (0, None), run.describe()
+    assert "calls" not in run.stdout
+    assert len(re.findall("^circulant: .*/missing", run.stderr, re.MULTILINE)) == 1, run.describe()
+
+
+def test_no_program_on_one_node(mpi, circulant, tmp_path):
+    """As where the launcher does not find it."""
+    program = [mpi.program("sequence"), *CALLS]
+    run = mpi.run(1, [*program, ":", "-n", "1", circulant, "run", tmp_path / "missing"], timeout=30)
+    assert run.status not in (0, None), run.describe()
+    assert "missing: " in run.stderr, run.describe()
+
+
 def test_build_by_name(mpi, launched, circulant, tmp_path):
     """One that is not there may be missing on this node only, so the program does not run."""
     run = launched([mpi.program("sequence"), *CALLS], "--build", mpi.build.name).expect_success()
@@ -290,6 +310,25 @@ def test_of_another_mpi(mpi, installed, other, report, found, missing):
         rf"circulant: {both} \([^\n]+\), {missing}: all calls go to the MPI library\n", done.stderr
     ), done.describe()
     assert not report.exists()
+
+
+def test_required_of_another_mpi(mpi, installed, other):
+    """Without a build for this MPI, a job that has to run under circulant does not run."""
+    (installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so").unlink()
+    run = mpi.run(3, [mpi.program("sequence"), *CALLS], other, {"CIRCULANT_REQUIRE": "1"}, timeout=30)
+    assert run.status == 125, run.describe()
+    assert "calls" not in run.stdout
+    lines = re.findall("^circulant: built for .* there is no build for it in .*, and CIRCULANT_REQUIRE=1$", run.stderr, re.MULTILINE)
+    assert len(lines) == 1, run.describe()
+
+
+def test_one_file_that_is_a_copy(mpi, installed, other, report):
+    """As in a wheel, which holds no links: the folder with the builds lies beside it."""
+    copy = installed / "libcirculant.so"
+    shutil.copy(other, copy)
+    run = mpi.preloaded(3, [mpi.program("sequence"), *CALLS], report, {"FORCE": 1}, library=copy)
+    assert run.expect_success().all_outcomes() == OURS
+    assert run.stderr == "", run.describe()
 
 
 @pytest.mark.parametrize("program", [*OPERATIONS, "communicators", "attributes"])

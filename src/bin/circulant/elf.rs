@@ -32,8 +32,8 @@ pub fn mpi_library(line: &str) -> Option<PathBuf> {
     let name = file.rsplit('/').next()?;
     let (base, _) = name.split_once(".so")?;
     // Those of Cray's have the compiler in their names; the bindings of other languages are not
-    // meant.
-    let is_mpi = ["libmpi", "libmpich", "libmpi_abi"].contains(&base)
+    // meant. IBM's is an Open MPI.
+    let is_mpi = ["libmpi", "libmpich", "libmpi_abi", "libmpi_ibm"].contains(&base)
         || [
             "libmpi_cray",
             "libmpi_gnu",

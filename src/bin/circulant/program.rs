@@ -172,17 +172,23 @@ fn beginning(file: &Path) -> io::Result<Vec<u8>> {
 
 /// What an MPI library says of itself, or else what its name tells.
 fn mpi_in(library: &Path) -> Mpi {
-    let said = version_text(library).unwrap_or_default();
     let name = library.file_name().unwrap_or_default().to_string_lossy();
-    let first = said.lines().next().unwrap_or_default();
+    let said = Said::by(library).ok();
+    let first = said.as_ref().and_then(|said| said.text.lines().next());
+    let first = first.unwrap_or_default();
+    let is_open_mpi = match &said {
+        Some(said) => said.has_handles_of_open_mpi,
+        // As those number their libraries that have MPICH's ABI.
+        None => !(name.contains(".so.12") || name.starts_with("libmpich")),
+    };
     let family = if name.starts_with("libmpi_abi") {
         Family::Of(Abi::Standard)
+    } else if is_open_mpi {
+        Family::Of(Abi::OpenMpi)
     } else if first.contains("Intel") {
         Family::IntelMpi
-    } else if first.contains("MPICH") || !name.starts_with("libmpi.so") {
-        Family::Of(Abi::Mpich)
     } else {
-        Family::Of(Abi::OpenMpi)
+        Family::Of(Abi::Mpich)
     };
     // What the standard ABI's library says is the version of the MPI behind it.
     let version = match family {
@@ -192,22 +198,38 @@ fn mpi_in(library: &Path) -> Mpi {
     Mpi { family, version }
 }
 
-/// The text of MPI_Get_library_version, which may be called before MPI_Init.
-fn version_text(library: &Path) -> Result<String, libloading::Error> {
-    type GetVersion = unsafe extern "C" fn(*mut u8, *mut i32) -> i32;
-    // MPICH's MPI_MAX_LIBRARY_VERSION_STRING, the largest known.
-    let mut text = vec![0u8; 8192];
-    let mut length = 0;
-    // SAFETY: the library that the program is about to load, in a process that it will replace; the
-    // function has this type in every MPI since 3.0, and writes less than `text` holds.
-    unsafe {
-        let library = libloading::Library::new(library)?;
-        library.get::<GetVersion>(b"MPI_Get_library_version\0")?(text.as_mut_ptr(), &mut length);
-        // What MPI has started by being loaded may run on.
-        std::mem::forget(library);
+/// What an MPI library tells when it is loaded.
+struct Said {
+    /// The text of MPI_Get_library_version, which may be called before MPI_Init.
+    text: String,
+    /// Whether it has the object that is MPI_COMM_WORLD in Open MPI, by whatever name it goes.
+    has_handles_of_open_mpi: bool,
+}
+
+impl Said {
+    fn by(library: &Path) -> Result<Said, libloading::Error> {
+        type GetVersion = unsafe extern "C" fn(*mut u8, *mut i32) -> i32;
+        // MPICH's MPI_MAX_LIBRARY_VERSION_STRING, the largest known.
+        let mut text = vec![0u8; 8192];
+        let mut length = 0;
+        // SAFETY: the library that the program is about to load, in a process that it will replace;
+        // the function has this type in every MPI since 3.0, and writes less than `text` holds. The
+        // object is not looked at.
+        let has_handles_of_open_mpi = unsafe {
+            let library = libloading::Library::new(library)?;
+            let get_version = library.get::<GetVersion>(b"MPI_Get_library_version\0")?;
+            get_version(text.as_mut_ptr(), &mut length);
+            let world = library.get::<*mut u8>(b"ompi_mpi_comm_world\0").is_ok();
+            // What MPI has started by being loaded may run on.
+            std::mem::forget(library);
+            world
+        };
+        let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+        Ok(Said {
+            text: text.to_string_lossy().into_owned(),
+            has_handles_of_open_mpi,
+        })
     }
-    let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
-    Ok(text.to_string_lossy().into_owned())
 }
 
 /// The MPI whose launcher has started this process.
@@ -223,10 +245,14 @@ pub fn launcher() -> Option<Told> {
             version.unwrap_or_default(),
             OPEN_MPI,
         )
-    } else if env::vars_os().any(|(name, _)| name.as_bytes().starts_with(b"I_MPI_")) {
-        (Family::IntelMpi, Version::default(), "I_MPI_*")
     } else if said(HYDRA).is_some() {
-        (Family::Of(Abi::Mpich), Version::default(), HYDRA)
+        // Where only these are, they may be a module's and not the launcher's.
+        let mut names = env::vars_os().map(|(name, _)| name);
+        let family = match names.any(|name| name.as_bytes().starts_with(b"I_MPI_")) {
+            true => Family::IntelMpi,
+            false => Family::Of(Abi::Mpich),
+        };
+        (family, Version::default(), HYDRA)
     } else {
         return None;
     };

@@ -6,10 +6,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
-use std::time::Duration;
 
-use circulant::launcher;
+use circulant::launcher::{self, REFUSED};
+use circulant::message::say_at_end;
 use circulant::select::Settings;
 use circulant::store;
 
@@ -19,7 +18,6 @@ use crate::program::Program;
 
 /// Exit statuses: that of wrong options, and as of env(1) and its like.
 const MISPLACED: u8 = 2;
-const REFUSED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -118,7 +116,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             }
             Err(Complaint { here: true, text }) => {
                 eprintln!("circulant: {text}");
-                return Ok(REFUSED.into());
+                return Ok(end_job(REFUSED));
             }
             Err(Complaint { text, .. }) if arguments.require => return Ok(refuse(&text, REFUSED)),
             Err(Complaint { text, .. }) => say(&format!("{text}; the program runs natively")),
@@ -127,7 +125,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let error = command.exec();
     eprintln!("circulant: {}: {error}", Path::new(program).display());
     let found = error.kind() != ErrorKind::NotFound;
-    Ok(if found { NOT_EXECUTABLE } else { NOT_FOUND }.into())
+    Ok(end_job(if found { NOT_EXECUTABLE } else { NOT_FOUND }))
 }
 
 fn choose(arguments: &Arguments, program: &Program) -> Result<Choice, Complaint> {
@@ -138,14 +136,14 @@ fn choose(arguments: &Arguments, program: &Program) -> Result<Choice, Complaint>
     Ok(choice)
 }
 
-/// Ends this process and, under most launchers, its job. Where rank 0 has not ended the job by the
-/// time that it has to speak, as it may run another program, this process speaks itself.
+/// Ends this process and, under most launchers, its job.
 fn refuse(complaint: &str, status: u8) -> ExitCode {
-    say(complaint);
-    leave_time_to_speak();
-    if let Some(rank) = launcher::rank().filter(|rank| *rank != 0) {
-        eprintln!("circulant: rank {rank}: {complaint}");
-    }
+    say_at_end(complaint);
+    end_job(status)
+}
+
+/// The status that this process ends with, and under most launchers its job.
+fn end_job(status: u8) -> ExitCode {
     store::end_job(status);
     status.into()
 }
@@ -158,14 +156,6 @@ pub fn preloaded(library: &Path) -> OsString {
         list.push(others);
     }
     list
-}
-
-/// A launcher may end the job, and who speaks for it, as soon as one process has ended with a
-/// status of failure.
-pub fn leave_time_to_speak() {
-    if !launcher::is_first() {
-        thread::sleep(Duration::from_secs(2));
-    }
 }
 
 /// One line of a job, not one of each of its processes.

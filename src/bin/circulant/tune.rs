@@ -16,6 +16,7 @@ use std::{env, process};
 
 use circulant::abi::LIBRARY;
 use circulant::launcher;
+use circulant::message::leave_time_to_speak;
 use circulant::select::{Kind, Known, Lesson, Operation, load_profile, store_profile};
 
 use crate::builds::{self, Build};
@@ -72,14 +73,9 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
-    let folder = match check(arguments).and_then(|()| folder(arguments)) {
-        Ok(folder) => folder,
-        Err(error) if launcher::is_first() => return Err(error),
-        Err(_) => {
-            run::leave_time_to_speak();
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let folder = check(arguments).and_then(|()| folder(arguments));
+    // Rank 0 speaks for all, unless only this process has failed.
+    let folder = folder.inspect_err(|_| leave_time_to_speak())?;
     // The dynamic linker is told to look here, so nobody else may write to it.
     let work = tempfile::Builder::new()
         .prefix("circulant-tune-")
