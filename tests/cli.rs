@@ -220,6 +220,35 @@ fn which_mpi_a_library_is() {
     }
 }
 
+/// The program of `circulant tune` names the MPI library as it was built, and has that of the
+/// launcher on the PATH, whose file may have another name.
+#[test]
+fn the_program_that_tunes_finds_the_mpi_of_the_launcher() {
+    let folder = Folder::new("tunes");
+    let library = folder.build("mpich");
+    let program = folder.program_of("libmpi.so.12", "MPICH Version: 4.0.2", "");
+    fs::rename(program, library.with_file_name("circulant-tune")).unwrap();
+    let there = folder.join("mpi");
+    for place in ["bin", "lib"] {
+        fs::create_dir_all(there.join(place)).unwrap();
+    }
+    fs::rename(
+        folder.join("libmpi.so.12"),
+        there.join("lib/libmpich.so.12"),
+    )
+    .unwrap();
+    fs::copy("/bin/true", there.join("bin/mpiexec")).unwrap();
+    let mut circulant = circulant();
+    circulant.env("PATH", format!("{}/bin:/usr/bin:/bin", there.display()));
+    circulant.env("MPI_LOCALNRANKS", "1").arg("tune");
+    circulant.arg("--libraries").arg(folder.join("builds"));
+    circulant.arg("--output").arg(folder.join("profile.toml"));
+    let (status, _, err) = texts(circulant.output().unwrap());
+    // It has run; this one measures nothing.
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.contains("report.json"), "{err}");
+}
+
 #[test]
 fn which_mpi_a_launcher_tells() {
     let folder = Folder::new("told");

@@ -46,9 +46,12 @@ pub fn mpi_library(line: &str) -> Option<PathBuf> {
     is_mpi.then(|| file.into())
 }
 
-/// The name in a line such as `libmpi.so.40 => not found`.
+/// The name in a complaint of the dynamic linker's about an MPI library that it does not find, such
+/// as `app: error while loading shared libraries: libmpi.so.40: cannot open shared object file`.
+/// (`=> not found` comes from ldd, which asks in another way.)
 pub fn missing_library(line: &str) -> Option<String> {
-    let name = line.trim().strip_suffix(" => not found")?;
+    let (_, complaint) = line.split_once("error while loading shared libraries: ")?;
+    let (name, _) = complaint.split_once(": cannot open shared object file")?;
     name.starts_with("libmpi").then(|| name.to_owned())
 }
 
@@ -74,8 +77,16 @@ mod tests {
         );
         assert_eq!(found("\tlinux-vdso.so.1 (0x00007ffe)"), None);
         assert_eq!(found("\tlibmpich.so.12 => not found"), None);
-        let missing = missing_library("\tlibmpich.so.12 => not found");
-        assert_eq!(missing.as_deref(), Some("libmpich.so.12"));
-        assert_eq!(missing_library("\tlibhwloc.so.15 => not found"), None);
+        let complaint = |name| {
+            missing_library(&format!(
+                "/a b/app: error while loading shared libraries: {name}: cannot open shared object \
+                 file: No such file or directory"
+            ))
+        };
+        assert_eq!(
+            complaint("libmpich.so.12").as_deref(),
+            Some("libmpich.so.12")
+        );
+        assert_eq!(complaint("libhwloc.so.15"), None);
     }
 }

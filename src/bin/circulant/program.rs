@@ -127,8 +127,8 @@ fn needed_mpi(program: &Path) -> Option<PathBuf> {
 /// The name of the MPI library that an ELF program needs and the dynamic linker does not find.
 pub fn missing_mpi(program: &Path) -> Option<String> {
     let listing = listing(program, None)?;
-    let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
-    listing.lines().find_map(missing_library)
+    let complaints = String::from_utf8_lossy(&listing.stderr).into_owned();
+    complaints.lines().find_map(missing_library)
 }
 
 /// Where an MPI library of one of these names is, by the launchers on the PATH: beside them, in the
