@@ -221,22 +221,33 @@ fn which_mpi_a_library_is() {
 }
 
 /// The program of `circulant tune` names the MPI library as it was built, and has that of the
-/// launcher on the PATH, whose file may have another name.
+/// launcher on the PATH. Its file may have another name, and need others at places below its own.
 #[test]
 fn the_program_that_tunes_finds_the_mpi_of_the_launcher() {
     let folder = Folder::new("tunes");
     let library = folder.build("mpich");
     let program = folder.program_of("libmpi.so.12", "MPICH Version: 4.0.2", "");
     fs::rename(program, library.with_file_name("circulant-tune")).unwrap();
+    fs::remove_file(folder.join("libmpi.so.12")).unwrap();
+    let shared = ["-shared", "-fPIC"];
+    folder.compile("mpi/lib/mpich/libbelow.so", "int below;", &shared);
+    let place = [
+        "-Lmpi/lib/mpich",
+        "-l:libbelow.so",
+        "-Wl,-rpath,$ORIGIN/mpich",
+    ];
+    let mpi = "extern int below;
+        int MPI_Get_library_version(char *text, int *length) {
+            *text = 0;
+            return *length = below;
+        }";
+    folder.compile(
+        "mpi/lib/libmpich.so.12",
+        mpi,
+        &[&shared[..], &place].concat(),
+    );
     let there = folder.join("mpi");
-    for place in ["bin", "lib"] {
-        fs::create_dir_all(there.join(place)).unwrap();
-    }
-    fs::rename(
-        folder.join("libmpi.so.12"),
-        there.join("lib/libmpich.so.12"),
-    )
-    .unwrap();
+    fs::create_dir(there.join("bin")).unwrap();
     fs::copy("/bin/true", there.join("bin/mpiexec")).unwrap();
     let mut circulant = circulant();
     circulant.env("PATH", format!("{}/bin:/usr/bin:/bin", there.display()));

@@ -24,12 +24,18 @@ pub fn interpreter(data: &[u8]) -> Option<PathBuf> {
     Some(Path::new(OsStr::from_bytes(name)).to_owned())
 }
 
-/// The file in a line such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f...)`, or without the
-/// name where a program names the file itself.
-pub fn mpi_library(line: &str) -> Option<PathBuf> {
+/// The file in a line such as `libm.so.6 => /usr/lib/libm.so.6 (0x00007f...)`, or without the name
+/// where a program names the file itself.
+pub fn listed_library(line: &str) -> Option<&Path> {
     let (line, _) = line.trim().rsplit_once(" (")?;
     let (_, file) = line.split_once(" => ").unwrap_or((line, line));
-    let name = file.rsplit('/').next()?;
+    Some(Path::new(file))
+}
+
+/// The file in such a line, if it is an MPI library.
+pub fn mpi_library(line: &str) -> Option<PathBuf> {
+    let file = listed_library(line)?;
+    let name = file.file_name()?.to_str()?;
     let (base, _) = name.split_once(".so")?;
     // Those of Cray's have the compiler in their names; the bindings of other languages are not
     // meant. IBM's is an Open MPI.
@@ -43,7 +49,7 @@ pub fn mpi_library(line: &str) -> Option<PathBuf> {
         ]
         .iter()
         .any(|prefix| base.starts_with(prefix));
-    is_mpi.then(|| file.into())
+    is_mpi.then(|| file.to_owned())
 }
 
 /// The name in a complaint of the dynamic linker's about an MPI library that it does not find, such

@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 use circulant::abi::Abi;
 
 use crate::builds::{Family, Mpi, Version, library_folders};
-use crate::elf::{interpreter, is_elf, missing_library, mpi_library};
+use crate::elf::{interpreter, is_elf, listed_library, missing_library, mpi_library};
 
 /// A program.
 pub struct Program {
@@ -145,6 +145,23 @@ pub fn library_of_launcher(names: &[&str]) -> Option<PathBuf> {
     });
     let mut files = files.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     files.find(|file| file.is_file())
+}
+
+/// The folders with what a library needs, as the dynamic linker of a program finds it. A library may
+/// say where that is by its own place, and would not find it by a link elsewhere.
+pub fn folders_of_needed(program: &Path, library: &Path) -> Vec<PathBuf> {
+    let list = |linker| Command::new(linker).arg("--list").arg(library).output();
+    let listing = dynamic_linker(program).and_then(|linker| list(linker).ok());
+    let listing = listing.map(|output| output.stdout).unwrap_or_default();
+    let listing = String::from_utf8_lossy(&listing);
+    let folders = listing
+        .lines()
+        .filter_map(|line| listed_library(line)?.parent())
+        .filter(|folder| folder.is_absolute());
+    let mut folders: Vec<_> = folders.map(Path::to_owned).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders
 }
 
 /// What the dynamic linker of an ELF program would load, with this library preloaded.

@@ -166,7 +166,8 @@ fn library_path(program: &Path, work: &Path) -> io::Result<Option<OsString>> {
     let beside = library.parent().unwrap_or(Path::new("/"));
     let before = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = [work.to_owned(), beside.to_owned()].into_iter();
-    let all = folders.chain(env::split_paths(&before));
+    let folders = folders.chain(env::split_paths(&before));
+    let all = folders.chain(program::folders_of_needed(program, &library));
     env::join_paths(all).map(Some).map_err(io::Error::other)
 }
 
