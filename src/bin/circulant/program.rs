@@ -147,8 +147,8 @@ pub fn library_of_launcher(names: &[&str]) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// The folders with what a library needs, as the dynamic linker of a program finds it. A library may
-/// say where that is by its own place, and would not find it by a link elsewhere.
+/// The folders with what a library needs, as the dynamic linker of a program finds it. A library
+/// may say where that is by its own place, and would not find it by a link elsewhere.
 pub fn folders_of_needed(program: &Path, library: &Path) -> Vec<PathBuf> {
     let list = |linker| Command::new(linker).arg("--list").arg(library).output();
     let listing = dynamic_linker(program).and_then(|linker| list(linker).ok());
