@@ -126,8 +126,8 @@ fn named(algorithm: Algorithm) -> String {
 }
 
 /// At which call of these facts the nodes are asked for, the network is measured, and memory is shared, where a
-/// call takes so long; of the first thousands.
-fn milestones(facts: &Facts, seconds: f64) -> [Option<u64>; 3] {
+/// call takes so long, and a survey so long; of the first thousands.
+fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
     let (mut prospect, mut known) = (Prospect::default(), None);
     // Until the nodes are known, each process may be on its own.
     let (nodes, facts) = (
@@ -143,6 +143,9 @@ fn milestones(facts: &Facts, seconds: f64) -> [Option<u64>; 3] {
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
             prospect.tell(vec![seconds; facts.processes]);
+        }
+        if prospect.step(facts, known) == Preparation::Price {
+            prospect.price(survey);
         }
         if prospect.step(facts, known) == Preparation::Measure {
             measured = measured.or(Some(call));
@@ -188,7 +191,9 @@ fn row(facts: &Facts, settings: &Settings) -> String {
             _ = write!(row, " {name} {:.5e}", 1e6 * seconds);
         }
         let names = ["nodes", "network", "memory"].into_iter();
-        for (name, call) in names.zip(milestones(facts, seconds[0])) {
+        let rounds = facts.processes.next_power_of_two().trailing_zeros();
+        let survey = network.seconds(f64::from(rounds), 0.0);
+        for (name, call) in names.zip(milestones(facts, seconds[0], survey)) {
             if let Some(call) = call.filter(|_| is_learned) {
                 _ = write!(row, ", {name} at {call}");
             }

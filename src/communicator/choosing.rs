@@ -19,12 +19,13 @@
 use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};
 use super::state::State;
-use super::{Stop, known, network};
-use crate::mpi::Error;
+use super::{Service, Stop, known, maximum, network};
+use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Algorithm, Facts, Kind, Known, Operation, Preparation, Reason, Select, Turn,
 };
+use crate::team::Machine;
 
 impl State {
     /// The facts of a call, with the MPI library, and the nodes where rules ask for them.
@@ -252,7 +253,8 @@ impl State {
         }
         if learning.takes_profile() {
             let (processes, nodes) = (self.size(), self.nodes()?.count());
-            if let Some(known) = known::share(self.communicator(), processes, nodes)? {
+            let share = |words: &mut [u64]| self.communicator().share(words);
+            if let Some(known) = known::share(self.rank(), processes, nodes, share)? {
                 return Ok(Some(self.begin_with(learning, known)));
             }
         }
@@ -284,8 +286,14 @@ impl State {
         learning.count(facts);
         let mut next = learning.next_step(facts, self.known_nodes());
         if next == Preparation::Survey {
+            let start = Moment::now();
             let all = self.survey(learning.latest_time())?;
-            learning.tell(&all);
+            learning.tell(&all, start.elapsed());
+            next = learning.next_step(facts, self.known_nodes());
+        }
+        if next == Preparation::Price {
+            let all = self.communicator().gather_all(learning.latest_survey())?;
+            learning.price(&all);
             next = learning.next_step(facts, self.known_nodes());
         }
         if next != Preparation::Measure {
@@ -296,21 +304,21 @@ impl State {
 
     /// What rank 0 knows of such communicators, or else the network. Collective.
     fn find_known(&self) -> Result<Known, Stop> {
-        let (processes, nodes) = (self.size(), self.nodes()?);
-        self.serve([None, None], |service| {
-            if let Some(known) = known::share(service.communicator(), processes, nodes.count())? {
+        let (rank, processes, nodes) = (self.rank(), self.size(), self.nodes()?.count());
+        self.serve_on_nodes(|service, machine| {
+            let share = |words: &mut [u64]| maximum::take(service, machine, words);
+            if let Some(known) = known::share(rank, processes, nodes, share)? {
                 return Ok(known);
             }
-            let network = network::measure(service, nodes)?;
-            Ok(Known::new(processes, nodes.count(), network))
+            let network = network::measure(service, machine)?;
+            Ok(Known::new(processes, nodes, network))
         })
     }
 
     /// Waits until all processes have come to a call that is to be tried. Returns whether it is.
     fn begin_trial(&self, learning: &Learning, kind: Kind, candidate: usize) -> Result<bool, Stop> {
-        let have_come = self.serve([None, None], |service| {
-            Ok(service.communicator().all_agree(true)?)
-        });
+        let have_come =
+            self.serve_on_nodes(|service, machine| maximum::take(service, machine, &mut [0]));
         match have_come {
             Ok(_) => learning.begin(kind, candidate),
             Err(Stop::Native(_)) => learning.end_all(),
@@ -332,6 +340,18 @@ impl State {
 
     fn tell_times(&self, learning: &Learning, taken: u64) -> Result<Times, Stop> {
         let ground = learning.ground().ok_or(Reason::NoCommunicator)?;
-        self.serve([None, None], |service| Ok(ground.tell(service, taken)?))
+        self.serve_on_nodes(|service, machine| ground.tell(service, machine, taken))
+    }
+
+    /// Runs `action` with this communicator's service and its nodes.
+    fn serve_on_nodes<R>(
+        &self,
+        action: impl FnOnce(&Service, &Machine) -> Result<R, Error>,
+    ) -> Result<R, Stop> {
+        let nodes = self.nodes()?;
+        self.serve([None, None], |service| {
+            service.divide(nodes);
+            Ok(action(service, service.machine()?)?)
+        })
     }
 }

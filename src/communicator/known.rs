@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::job;
 use crate::message::say;
-use crate::mpi::{self, Communicator, Error};
+use crate::mpi::{self, Error};
 use crate::select::{Kind, Known, Lesson, Select, load_profile, read_profile, store_profile};
 
 /// What was learned here.
@@ -19,25 +19,27 @@ static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 /// What the profile says.
 static PROFILE: OnceCell<Vec<Known>> = OnceCell::new();
 
-/// What rank 0 knows of communicators like this one. Collective.
+/// What rank 0 knows of communicators like this one, of which this process is `rank`. `share` gives
+/// everybody rank 0's words, where the others have zeros. Collective.
 ///
 /// # Errors
-/// MPI's.
+/// Those of `share`.
 pub(super) fn share(
-    communicator: Communicator,
+    rank: usize,
     processes: usize,
     nodes: usize,
+    share: impl Fn(&mut [u64]) -> Result<(), Error>,
 ) -> Result<Option<Known>, Error> {
     let mut words = Vec::new();
-    if communicator.rank()? == 0 {
+    if rank == 0 {
         let known = find(processes, nodes);
         words = known.map(|known| known.encode()).unwrap_or_default();
     }
     let mut length = [words.len() as u64];
-    communicator.share(&mut length)?;
+    share(&mut length)?;
     words.resize(usize::try_from(length[0]).unwrap_or(0), 0);
     if !words.is_empty() {
-        communicator.share(&mut words)?;
+        share(&mut words)?;
     }
     Ok(Known::decode(processes, nodes, &words))
 }

@@ -14,13 +14,14 @@ use parking_lot::Mutex;
 
 use super::latest::{Account, Past};
 use super::service::Service;
-use super::{known, process};
+use super::{known, maximum, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Facts, Kind, Known, Learned, Lesson, NATIVE, Preparation, Prospect, Reason, Select,
     Settings, Turn,
 };
+use crate::team::Machine;
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
@@ -45,8 +46,9 @@ struct Before {
     prospect: Prospect,
     /// The call in progress, and when it began: after its choice, which may be collective.
     call: Option<(Facts, Option<Moment>)>,
-    /// Nanoseconds that the latest call took this process.
+    /// Nanoseconds that the latest call took this process, and that the latest survey did.
     taken: u64,
+    surveyed: u64,
 }
 
 /// What is known before the first trial.
@@ -196,10 +198,25 @@ impl Learning {
         self.before.lock().taken
     }
 
-    /// The nanoseconds that the latest call took each process.
-    pub(super) fn tell(&self, all: &[u64]) {
+    /// The nanoseconds that the latest call took each process, and those that the survey took this
+    /// one, by which they were told.
+    pub(super) fn tell(&self, all: &[u64], surveyed: u64) {
         let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
-        self.before.lock().prospect.tell(seconds);
+        let mut before = self.before.lock();
+        before.surveyed = surveyed;
+        before.prospect.tell(seconds);
+    }
+
+    /// Nanoseconds that the latest survey took this process.
+    pub(super) fn latest_survey(&self) -> u64 {
+        self.before.lock().surveyed
+    }
+
+    /// The nanoseconds that the latest survey took each process. Who came last to it has waited for
+    /// nobody.
+    pub(super) fn price(&self, all: &[u64]) {
+        let least = all.iter().copied().min().unwrap_or(0);
+        self.before.lock().prospect.price(least as f64 * 1e-9);
     }
 
     /// Nothing is done before the call that was counted. Its time will be taken.
@@ -331,27 +348,32 @@ impl Ground {
         self.clock.lock().overhead + made
     }
 
-    /// The times of a call that took this process so many nanoseconds. Collective. The process that
-    /// was the last to leave the call waits for nobody when times are told, so the least time of
-    /// that is what it takes.
+    /// The times of a call that took this process so many nanoseconds: the longest. Collective. The
+    /// process that was the last to leave the call waits for nobody when times are told, so the
+    /// least time of that is what it takes.
     ///
     /// # Errors
     /// MPI's.
-    pub(super) fn tell(&self, service: &Service, taken: u64) -> Result<Times, Error> {
+    pub(super) fn tell(
+        &self,
+        service: &Service,
+        machine: &Machine,
+        taken: u64,
+    ) -> Result<Times, Error> {
         let start = Moment::now();
         let mut clock = *self.clock.lock();
-        let all = service
-            .communicator()
-            .gather_words([taken, clock.telling])?;
+        // The least is what is farthest from the most.
+        let mut words = [taken, u64::MAX - clock.telling];
+        maximum::take(service, machine, &mut words)?;
+        let [taken, telling] = [words[0], u64::MAX - words[1]];
         clock.telling = start.elapsed();
-        let seconds = |nanoseconds: Option<u64>| nanoseconds.unwrap_or(0) as f64 * 1e-9;
-        let telling = seconds(all.iter().map(|[_, telling]| *telling).min());
-        if telling > 0.0 {
-            clock.overhead = select::measured_overhead(telling);
+        let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
+        if telling > 0 {
+            clock.overhead = select::measured_overhead(seconds(telling));
         }
         *self.clock.lock() = clock;
         Ok(Times {
-            call: seconds(all.iter().map(|[taken, _]| *taken).max()),
+            call: seconds(taken),
             overhead: clock.overhead,
         })
     }

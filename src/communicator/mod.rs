@@ -32,6 +32,7 @@ mod known;
 mod latest;
 mod learning;
 mod lookup;
+mod maximum;
 mod network;
 mod roll;
 mod service;

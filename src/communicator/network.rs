@@ -5,36 +5,33 @@
 //! senders share a processor. When all processes of a node sent, a short message took up to ten
 //! times as long on processors that were shared. A pipeline between leaders does not see that.
 
-use super::Service;
+use super::{Service, maximum};
 use crate::mpi::{Error, Moment};
 use crate::nodes::Nodes;
 use crate::select::{LARGE, Network, SMALL};
+use crate::team::Machine;
 
 /// Measures it: the same on all processes. Collective.
 ///
 /// # Errors
 /// MPI's.
-pub(super) fn measure(service: &Service, nodes: &Nodes) -> Result<Network, Error> {
-    service.communicator().all_agree(true)?;
-    let ends = ends(nodes);
-    let own = match ends.iter().position(|&rank| rank == service.team.place()) {
-        Some(end) => [
-            median_of(service, &ends, end, SMALL)?,
-            median_of(service, &ends, end, LARGE)?,
-        ],
-        None => [0; 2],
-    };
-    let all = service.communicator().gather_words(own)?;
-    let times: Vec<[u64; 2]> = ends
-        .iter()
-        .filter_map(|&rank| all.get(rank).copied())
-        .collect();
+pub(super) fn measure(service: &Service, machine: &Machine) -> Result<Network, Error> {
+    // All begin at about the same time.
+    maximum::take(service, machine, &mut [0])?;
+    let ends = ends(&machine.nodes);
+    let mut times = vec![0; 2 * ends.len()];
+    if let Some(end) = ends.iter().position(|&rank| rank == machine.place) {
+        times[2 * end] = median_of(service, &ends, end, SMALL)?;
+        times[2 * end + 1] = median_of(service, &ends, end, LARGE)?;
+    }
+    // Of each time, others have 0.
+    maximum::take(service, machine, &mut times)?;
     // A short message that had to wait for a processor is no measure of the network. A long one is:
     // bytes take what they take where they take the longest.
-    let short = median(times.iter().map(|time| time[0]).collect());
-    let long = times.iter().map(|time| time[1]).max().unwrap_or(0);
+    let short = median(times.iter().copied().step_by(2).collect());
+    let long = times.iter().copied().skip(1).step_by(2).max().unwrap_or(0);
     let of_end = Network::measured((SMALL.0, short), (LARGE.0, long));
-    let ends_of_a_node = ends.len() / nodes.count().max(1);
+    let ends_of_a_node = ends.len() / machine.nodes.count().max(1);
     Ok(of_end.of_node(ends_of_a_node))
 }
 
@@ -60,12 +57,13 @@ fn median_of(
         ends[(end + skip) % count],
         ends[(end + count - skip) % count],
     );
-    let (sent, mut received) = (vec![1; bytes], vec![0; bytes]);
-    communicator.exchange(&sent, to, &mut received, from)?;
+    let words = bytes / size_of::<u64>();
+    let (sent, mut received) = (vec![1; words], vec![0; words]);
+    communicator.exchange_words(&sent, to, &mut received, from)?;
     let mut times = Vec::with_capacity(repetitions);
     for _ in 0..repetitions {
         let start = Moment::now();
-        communicator.exchange(&sent, to, &mut received, from)?;
+        communicator.exchange_words(&sent, to, &mut received, from)?;
         times.push(start.elapsed());
     }
     Ok(median(times))

@@ -176,6 +176,15 @@ impl Service {
         }
     }
 
+    /// The nodes, once it was [divided](Service::divide) into them.
+    ///
+    /// # Errors
+    /// Native, if it was not.
+    pub fn machine(&self) -> Result<&Machine, Stop> {
+        let machine = self.machine.as_ref();
+        machine.ok_or(Stop::Native(Reason::NoCommunicator))
+    }
+
     /// The nodes, for a call that is by their leaders or by lanes.
     pub fn machine_of(&self, algorithm: Algorithm) -> Option<&Machine> {
         let machine = self.machine.as_ref();

@@ -18,7 +18,6 @@ use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Private, Root, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
-use crate::pool::Agreement;
 use crate::report::Place;
 use crate::select::{self, BcastOrder, Checks, Library, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
@@ -386,7 +385,13 @@ impl State {
                 .count(),
             None => 0,
         };
-        let devices = self.settings.gpu && !private.all_agree(!device::may_be_used())?;
+        let on_host = !device::may_be_used();
+        let devices = self.settings.gpu
+            && !match groups {
+                Some(_) => private.communicator().all_agree(on_host)?,
+                // Where an operation is not the first: see `maximum`.
+                None => self.communicator.all_agree(on_host)?,
+            };
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
         let private = ManuallyDrop::into_inner(private);

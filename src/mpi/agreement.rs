@@ -134,15 +134,15 @@ impl Communicator {
         })
     }
 
-    /// Sends bytes to one process, and receives as many from another.
+    /// Sends words to one process, and receives words from another.
     ///
     /// # Errors
     /// MPI's.
-    pub fn exchange(
+    pub fn exchange_words(
         self,
-        sent: &[u8],
+        sent: &[u64],
         to: usize,
-        received: &mut [u8],
+        received: &mut [u64],
         from: usize,
     ) -> Result<(), Error> {
         let byte = native().constants.byte;
@@ -150,12 +150,12 @@ impl Communicator {
         check(unsafe {
             (native().functions.PMPI_Sendrecv)(
                 sent.as_ptr().cast(),
-                int(sent.len()),
+                int(size_of_val(sent)),
                 byte,
                 int(to),
                 SETUP_TAG,
                 received.as_mut_ptr().cast(),
-                int(received.len()),
+                int(size_of_val(received)),
                 byte,
                 int(from),
                 SETUP_TAG,

@@ -7,8 +7,10 @@
 
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod machine;
 
+pub use agreement::{Round, agreement};
 pub use machine::Machine;
 
 use std::sync::Arc;
