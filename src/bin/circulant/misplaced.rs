@@ -31,6 +31,22 @@ const WRAPPERS: [(&str, &str); 12] = [
     ("timeout", "s"),
 ];
 
+/// The long forms of such options: of env, stdbuf, strace, time and timeout. Of other long options
+/// no value can look like a command.
+const WITH_VALUE: [&str; 11] = [
+    "--argv0",
+    "--attach",
+    "--chdir",
+    "--error",
+    "--format",
+    "--input",
+    "--output",
+    "--signal",
+    "--split-string",
+    "--unset",
+    "--user",
+];
+
 /// What is wrong, if the command is a launcher's; with the command as it should be.
 pub fn complaint(command: &[OsString]) -> Option<String> {
     let launcher = launcher(command)?;
@@ -73,6 +89,9 @@ fn wrapped(command: &[OsString]) -> Option<usize> {
 /// Whether the word behind `word` is the value of an option: one of the `letters` ends it. Behind
 /// an earlier one, the rest of the word is the value.
 fn wants_value(word: &str, letters: &str) -> bool {
+    if WITH_VALUE.contains(&word) {
+        return true;
+    }
     let options = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     options.is_some_and(|options| {
         let value = options.find(|c| letters.contains(c));
@@ -176,6 +195,7 @@ mod tests {
             "taskset 0xf chrt -f 10 nohup setsid -w",
             "stdbuf -oL -e 0 time -p",
             "time -vo out strace -ff -eopen -o out",
+            "time --format %e --output out timeout --signal KILL 5m env --unset X",
         ];
         for wrappers in wrappers {
             for launcher in ["mpirun", "/opt/bin/mpiexec.hydra"] {
@@ -198,6 +218,7 @@ mod tests {
             "nice ./n=4/app mpirun",
             "env MPI=/opt/bin/mpirun ./app",
             "time -o mpirun.log ./app",
+            "time --output mpirun.log ./app",
             "strace -fo srun.log ./app",
             "./time.sh mpirun",
             "env -",
