@@ -123,14 +123,17 @@ mod tests {
 
     #[test]
     fn all_have_the_largest_on_any_nodes() {
-        for p in 1..=40 {
+        let most = if cfg!(miri) { 7 } else { 40 };
+        for p in 1..=most {
             for size in 1..=p {
                 for placement in [Placement::Blocked, Placement::Cyclic, Placement::Shuffled] {
                     assert_all_agree(Nodes::of_size(p, size, placement));
                 }
             }
         }
-        assert_all_agree(Nodes::of_size(1000, 7, Placement::Shuffled));
+        if !cfg!(miri) {
+            assert_all_agree(Nodes::of_size(1000, 7, Placement::Shuffled));
+        }
     }
 
     /// Between nodes each leader sends once in each of q rounds, and nobody else does.
