@@ -385,12 +385,12 @@ impl State {
                 .count(),
             None => 0,
         };
-        let on_host = !device::may_be_used();
+        let on_host = || !device::may_be_used();
         let devices = self.settings.gpu
             && !match groups {
-                Some(_) => private.communicator().all_agree(on_host)?,
+                Some(_) => private.communicator().all_agree(on_host())?,
                 // Where an operation is not the first: see `maximum`.
-                None => self.communicator.all_agree(on_host)?,
+                None => self.communicator.all_agree(on_host())?,
             };
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
