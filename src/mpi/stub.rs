@@ -604,6 +604,19 @@ stubs! {
         let data = (buffer.cast_const(), count, datatype);
         *request = MPI_Request(state().get().message(false, data, (from, tag, comm)))
     }
+    PMPI_Iprobe(
+        _from: c_int, _tag: c_int, comm: MPI_Comm, flag: *mut c_int, _status: *mut MPI_Status
+    ) {
+        // From anybody, with any tag.
+        let mut state = state();
+        let (channel, rank) = (state.get().comm(comm).channel, state.get().comm(comm).rank);
+        let waits = |transfer: &Transfer| {
+            transfer.is_send
+                && transfer.ended.is_none()
+                && (transfer.channel, transfer.to) == (channel, rank)
+        };
+        *flag = c_int::from(state.get().transfers.values().any(waits))
+    }
     PMPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) {
         tell(status, wait((*request).0));
         *request = MPI_Request(REQUEST_NULL)
