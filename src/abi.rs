@@ -14,6 +14,10 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// The name of the library in each folder.
 pub const LIBRARY: &str = "libcirculant.so";
@@ -46,6 +50,63 @@ impl Abi {
     }
 }
 
+/// Where the builds are, as one of them finds them: in the folder above its own, if that is named
+/// after an ABI; else, of a file that is itself the one to preload, in the folder `circulant`
+/// beside it. Nowhere else, since another user may write to other folders.
+#[must_use]
+pub fn builds_of(build: &Path) -> PathBuf {
+    let folder = build.parent().unwrap_or(Path::new("/"));
+    let is_installed = Abi::ALL.iter().any(|abi| folder.ends_with(abi.folder()));
+    match folder.parent().filter(|_| is_installed) {
+        Some(builds) => builds.to_owned(),
+        None => folder.join("circulant"),
+    }
+}
+
+/// Whether a shared library can be mapped as a whole. The dynamic linker maps one that was cut, and
+/// the process then ends where it looks at what is missing.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn check_file(library: &Path) -> io::Result<()> {
+    const HEADER: usize = 64;
+    const ENTRY: usize = 56;
+    /// PT_LOAD.
+    const MAPPED: u64 = 1;
+    let file = File::open(library)?;
+    let length = file.metadata()?.len();
+    let wrong = |what: &str| Err(io::Error::other(what.to_owned()));
+    let mut header = [0; HEADER];
+    let is_read = file.read_exact_at(&mut header, 0).is_ok();
+    if !is_read || !header.starts_with(b"\x7fELF") {
+        return wrong("it is no shared library");
+    }
+    let (first, entries) = (number(&header[32..40]), number(&header[56..58]));
+    for entry in 0..entries {
+        let mut segment = [0; ENTRY];
+        let at = first.saturating_add(entry * ENTRY as u64);
+        let is_read = file.read_exact_at(&mut segment, at).is_ok();
+        let [offset, bytes] = [8..16, 32..40].map(|place| number(&segment[place]));
+        let is_mapped = number(&segment[..4]) == MAPPED;
+        if !is_read || is_mapped && offset.saturating_add(bytes) > length {
+            return wrong("it was cut: it is shorter than its header says");
+        }
+    }
+    Ok(())
+}
+
+/// A number of as many bytes.
+fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let start = if cfg!(target_endian = "big") {
+        8 - bytes.len()
+    } else {
+        0
+    };
+    word[start..start + bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}
+
 impl fmt::Display for Abi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -54,5 +115,49 @@ impl fmt::Display for Abi {
             Abi::Standard => "the standard ABI of MPI",
             Abi::Smpi => "SMPI",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::*;
+
+    #[test]
+    fn builds_are_looked_for_beside_what_was_installed() {
+        let of = |file: &str| builds_of(Path::new(file));
+        assert_eq!(
+            of("/opt/lib/circulant/mpich/libcirculant.so"),
+            Path::new("/opt/lib/circulant")
+        );
+        assert_eq!(
+            of("/venv/lib/libcirculant.so"),
+            Path::new("/venv/lib/circulant")
+        );
+        assert_eq!(of("/tmp/me/copy.so"), Path::new("/tmp/me/circulant"));
+        assert_eq!(of("/copy.so"), Path::new("/circulant"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_no_library() {
+        // Without debugging information at its end, which is not mapped.
+        let whole = Path::new("/bin/sh");
+        assert!(check_file(whole).is_ok());
+        let file = env::temp_dir().join(format!("circulant-cut-{}.so", process::id()));
+        let whole = fs::read(whole).unwrap();
+        for (bytes, what) in [
+            (&whole[..whole.len() / 2], "it was cut"),
+            (&whole[..70], "it was cut"),
+            (&whole[..10], "it is no shared library"),
+            (b"no library".as_slice(), "it is no shared library"),
+            (b"".as_slice(), "it is no shared library"),
+        ] {
+            fs::write(&file, bytes).unwrap();
+            let error = check_file(&file).unwrap_err().to_string();
+            assert!(error.starts_with(what), "{error}");
+        }
+        fs::remove_file(&file).unwrap();
+        assert!(check_file(&file).is_err());
     }
 }

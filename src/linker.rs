@@ -106,14 +106,28 @@ impl Symbols {
         names.filter_map(|name| Symbols::of_loaded(&name))
     }
 
-    /// In an object that is loaded now, if it can be. It stays loaded.
+    /// In an object that is loaded now. It stays loaded.
+    ///
+    /// # Errors
+    /// What the dynamic linker says, which names the file.
     ///
     /// # Safety
     /// What the object runs when it is loaded may run now.
-    pub unsafe fn open(file: &CStr) -> Option<Symbols> {
+    pub unsafe fn open(file: &CStr) -> Result<Symbols, String> {
         // SAFETY: `file` is a string; for what is run, by this function's contract.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        (!handle.is_null()).then_some(Symbols(handle))
+        if !handle.is_null() {
+            return Ok(Symbols(handle));
+        }
+        // SAFETY: may be called at any time.
+        let said = unsafe { libc::dlerror() };
+        if said.is_null() {
+            return Err(file.to_string_lossy().into_owned());
+        }
+        // SAFETY: what dlerror returns is a string, until this thread calls the dynamic linker.
+        Err(unsafe { CStr::from_ptr(said) }
+            .to_string_lossy()
+            .into_owned())
     }
 
     /// The symbol of this name.

@@ -284,7 +284,10 @@ fn which_mpi_a_launcher_tells() {
     assert!(told.contains("not with --require: nothing says"), "{told}");
     let (status, told, err) = which(&folder, &[], Path::new("./missing"), &[]);
     assert_eq!((status, &*told), (Some(1), ""));
-    assert_eq!(err, "circulant: ./missing: no such program\n");
+    assert_eq!(
+        err,
+        "circulant: ./missing: no such program, or not executable\n"
+    );
 }
 
 /// With `--require` the program is not run, there is one line, and the status is 125.
@@ -849,6 +852,7 @@ fn info_for_programs() {
     let info: serde_json::Value = serde_json::from_str(&out).unwrap();
     let build = serde_json::json!({
         "mpi": "Open MPI", "version": "4.1.4", "library": library.to_str().unwrap(),
+        "problem": null,
     });
     assert_eq!(info["builds"], serde_json::json!([build]));
     let settings = info["settings"].as_array().unwrap();
@@ -862,6 +866,21 @@ fn info_for_programs() {
     let complaints = info["complaints"].as_array().unwrap();
     assert_eq!(complaints.len(), 1);
     assert!(complaints[0].as_str().unwrap().contains("CIRCULANT_FORCE"));
+
+    fs::write(&library, "no library").unwrap();
+    let (out, _) = self::info(&folder, &["--json"], &[]);
+    let info: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(info["builds"][0]["problem"], "it is no shared library");
+    let (out, err) = self::info(&folder, &[], &[("CIRCULANT_WINDOW", "0")]);
+    assert!(err.contains("CIRCULANT_WINDOW"), "{err}");
+    assert!(
+        out.contains("No setting that was accepted differs"),
+        "{out}"
+    );
+    assert!(
+        out.contains("libcirculant.so  cannot be loaded: it is no shared library\n"),
+        "{out}"
+    );
 }
 
 /// Status, standard output and standard error of `circulant compare` of these reports.

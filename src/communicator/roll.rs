@@ -25,6 +25,9 @@ static STARTING: AtomicBool = AtomicBool::new(false);
 /// MPI_Init that another tool has called past circulant.
 static PASSED_BY: AtomicBool = AtomicBool::new(false);
 
+/// Set when this process has said why the roll is not complete.
+static HAS_SPOKEN: AtomicBool = AtomicBool::new(false);
+
 /// The stores in which this process has made its entry.
 static PMI: OnceCell<Pmi> = OnceCell::new();
 static PMIX: OnceCell<Pmix> = OnceCell::new();
@@ -116,7 +119,11 @@ fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
         return None;
     }
     let peers = Job { entry };
-    let roll = call_roll(process.rank, process.size, &process.settings, &peers, say);
+    let settings = &process.settings;
+    let roll = call_roll(process.rank, process.size, settings, &peers, |line| {
+        say(line);
+        HAS_SPOKEN.store(true, Ordering::Release);
+    });
     if let Some(Roll::Complete(settings)) = &roll {
         job::settle(settings);
     }
@@ -127,17 +134,15 @@ fn call(entry: impl Fn(usize) -> Option<String>) -> Option<Roll> {
 /// not known.
 fn enforce(roll: Option<&Roll>) {
     let process = job::process();
-    let is_complete = match roll {
-        Some(roll) => matches!(roll, Roll::Complete(_)),
-        None => process.size == 1,
+    let line = match roll {
+        _ if !process.settings.require || process.size == 1 => return,
+        Some(Roll::Complete(_)) => return,
+        Some(_) => "CIRCULANT_REQUIRE=1, so the job ends",
+        None => "CIRCULANT_REQUIRE=1, but this launcher does not tell which ranks have circulant",
     };
-    if !process.settings.require || is_complete {
-        return;
-    }
-    if roll.is_none() {
-        say_at_end(
-            "CIRCULANT_REQUIRE=1, but this launcher does not tell which ranks have circulant",
-        );
+    // Who has said what is wrong has said that, too.
+    if !HAS_SPOKEN.load(Ordering::Acquire) {
+        say_at_end(line);
     }
     Communicator::world().abort(c_int::from(REFUSED));
 }

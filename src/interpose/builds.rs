@@ -6,11 +6,10 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 use once_cell::sync::OnceCell;
 
-use crate::abi::{Abi, LIBRARY};
+use crate::abi::{Abi, LIBRARY, builds_of, check_file};
 use crate::communicator::own_settings;
 use crate::launcher::{self, REFUSED};
 use crate::linker::{Symbols, loaded_file_of};
@@ -76,28 +75,24 @@ fn find(mpi: &Unusable) -> Result<Symbols, String> {
     }
 }
 
-/// Opens the build for an ABI. Its folder lies beside that of this build or, where this build is
-/// itself the one file to preload and no link leads to it, in the folder `circulant` beside it.
+/// Opens the build for an ABI, which lies where this build finds it.
 ///
 /// # Errors
 /// What is missing.
 fn open(abi: Abi) -> Result<Symbols, String> {
     let own = loaded_file_of(open as *mut c_void).ok_or("this build's file is not known")?;
-    let folder = own.parent().unwrap_or(Path::new("/"));
-    let beside = folder.parent().unwrap_or(folder);
-    let places = [beside.to_owned(), folder.join("circulant")];
-    let files = places.map(|place| place.join(abi.folder()).join(LIBRARY));
+    let folder = builds_of(&own).join(abi.folder());
+    let other = folder.join(LIBRARY);
     // This build in the other's folder would open itself.
-    let is_another = |file: &&PathBuf| file.exists() && **file != own;
-    let Some(other) = files.iter().find(is_another) else {
-        let file = files[0].display();
-        return Err(format!("there is no build for it in {file}"));
-    };
-    let file = other.display();
-    let unusable = || format!("the build for it cannot be loaded: {file}");
-    let name = CString::new(other.as_os_str().as_bytes()).map_err(|_| unusable())?;
+    if other == own || !other.exists() {
+        return Err(format!("there is no build for it in {}", folder.display()));
+    }
+    let unusable = |why: String| format!("the build for it cannot be loaded: {why}");
+    let named = |error| unusable(format!("{}: {error}", other.display()));
+    check_file(&other).map_err(named)?;
+    let name = CString::new(other.as_os_str().as_bytes()).unwrap_or_default();
     // SAFETY: a build of circulant, which runs nothing when it is loaded.
-    unsafe { Symbols::open(&name) }.ok_or_else(unusable)
+    unsafe { Symbols::open(&name) }.map_err(unusable)
 }
 
 /// Says once in a job that there is nothing to do with this MPI; by the launcher's word for rank 0,

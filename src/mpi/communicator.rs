@@ -141,11 +141,15 @@ impl Communicator {
     }
 
     /// Ends the job with a status. What was said before gets the time to reach the launcher, which
-    /// may drop at the end what it has not passed on.
-    pub fn abort(self, status: c_int) {
+    /// may drop at the end what it has not passed on. MPICH 5's MPI_Abort returns: then this
+    /// process waits to be ended, or ends itself, so that it does nothing more in the job.
+    pub fn abort(self, status: c_int) -> ! {
         sleep(Duration::from_millis(200));
         // SAFETY: may be called at any time between MPI_Init and MPI_Finalize.
         unsafe { (native().functions.PMPI_Abort)(self.0, status) };
+        sleep(Duration::from_secs(5));
+        // SAFETY: ends the process without what it would do at its end, which is MPI's, too.
+        unsafe { libc::_exit(status) }
     }
 
     /// A communicator of this process alone. Local.

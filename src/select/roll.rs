@@ -73,7 +73,8 @@ pub fn call_roll(
     let roll = place.agree(&own, parent, settings);
     // A process with a parent that has any circulant is not the first that has.
     let may_be_first = parent.is_none_or(|(_, fault)| matches!(fault, Some(Finding::Absent(_))));
-    if let Some(line) = may_be_first.then(|| place.complaint(&roll)).flatten() {
+    let complaint = || place.complaint(&roll, settings.require);
+    if let Some(line) = may_be_first.then(complaint).flatten() {
         say(&line);
     }
     Some(roll)
@@ -177,21 +178,26 @@ impl<P: Peers> Place<'_, P> {
         let _ = send(&verdict.encode()) && send(&[words.len() as u64]) && send(words);
     }
 
-    /// The line for the owner of the job, which the first process says that has any circulant.
-    fn complaint(&self, roll: &Roll) -> Option<String> {
+    /// The line for the owner of the job, which the first process says that has any circulant, and
+    /// that may require that all have it.
+    fn complaint(&self, roll: &Roll, requires: bool) -> Option<String> {
+        let conclusion = match requires {
+            true => "and CIRCULANT_REQUIRE=1, so the job ends",
+            false => "so all calls of the job go to the MPI library",
+        };
         let has = |rank| self.peers.entry(rank).unwrap_or_default();
         let is_first = || (0..self.rank).all(|rank| self.peers.entry(rank).is_none());
         match roll {
             Roll::Complete(_) => None,
             _ if !is_first() => None,
             Roll::Absent(absent) => Some(format!(
-                "circulant: rank {absent} runs without circulant (perhaps others, too), so all \
-                 calls of the job go to the MPI library; preload libcirculant.so on every rank, \
-                 from a path that every node has"
+                "circulant: rank {absent} runs without circulant (perhaps others, too), \
+                 {conclusion}; preload libcirculant.so on every rank, from a path that every node \
+                 has"
             )),
             Roll::Mixed([one, other]) => Some(format!(
-                "circulant: rank {one} has circulant {}, and rank {other} has {}, so all calls of \
-                 the job go to the MPI library; install one version on all nodes",
+                "circulant: rank {one} has circulant {}, and rank {other} has {}, {conclusion}; \
+                 install one version on all nodes",
                 has(*one),
                 has(*other)
             )),

@@ -155,7 +155,20 @@ def test_required(mpi, report, ranks):
     run = mpi.run(4, without(mpi, 3, inner), mpi.library, {"CIRCULANT_FORCE": "1"}, timeout=60)
     assert run.status == 125, run.describe()
     assert "checks=" not in run.stdout, run.describe()
-    assert "rank 3 runs without circulant" in line_of(run)
+    lines = re.findall("^circulant: .*$", run.stderr, re.MULTILINE)
+    assert "rank 3 runs without circulant" in lines[0], run.describe()
+    # Who says that may not be one of those that require it.
+    assert "CIRCULANT_REQUIRE=1, so the job ends" in lines[-1] and len(lines) <= 2, run.describe()
+
+
+def test_nothing_runs_that_is_required_otherwise(mpi):
+    """The program does not come out of MPI_Init, also where MPI_Abort returns (MPICH 5)."""
+    program = [mpi.build / "venv/bin/python", "-c", "from mpi4py import MPI; print('goes on', flush=True)"]
+    for _ in range(3):
+        command = without(mpi, 1, ["env", "CIRCULANT_REQUIRE=1", *program])
+        run = mpi.run(4, command, mpi.library, timeout=60)
+        assert run.status == 125, run.describe()
+        assert run.stdout.count("goes on") <= 1, run.describe()
 
 
 WITHOUT_A_STORE = ["env", "-u", "MPI_LOCALNRANKS"]

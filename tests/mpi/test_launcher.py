@@ -157,6 +157,19 @@ def test_no_program_on_one_node(mpi, circulant, tmp_path):
     assert "missing: " in run.stderr, run.describe()
 
 
+@pytest.mark.parametrize("options", [[], ["--require"]])
+def test_a_build_that_was_cut(mpi, circulant, builds, options):
+    """As by a full disk. Preloaded, it would end the process without a word."""
+    for library in builds.glob("*/libcirculant.so"):
+        part = library.read_bytes()[:300_000]
+        library.unlink()
+        library.write_bytes(part)
+    run = mpi.run(2, [circulant, "run", "--libraries", builds, *options, mpi.program("sequence"), *CALLS], timeout=30)
+    assert run.status not in (0, None), run.describe()
+    assert "calls" not in run.stdout
+    assert "libcirculant.so cannot be preloaded: it was cut: it is shorter than its header says" in run.stderr, run.describe()
+
+
 def test_build_by_name(mpi, launched, circulant, tmp_path):
     """One that is not there may be missing on this node only, so the program does not run."""
     run = launched([mpi.program("sequence"), *CALLS], "--build", mpi.build.name).expect_success()
@@ -289,7 +302,11 @@ def other(mpi, installed, request):
 
 @pytest.mark.parametrize(
     "found, missing",
-    [(None, "there is no build for it in"), (b"no library", "the build for it cannot be loaded:")],
+    [
+        (None, "there is no build for it in {folder}"),
+        (b"no library", "the build for it cannot be loaded: {file}: it is no shared library"),
+        ("a part", "the build for it cannot be loaded: {file}: it was cut: it is shorter than its header says"),
+    ],
 )
 def test_of_another_mpi(mpi, installed, other, report, found, missing):
     """A build for another MPI, alone or with a broken one for this, says so once, and the program runs as without
@@ -298,14 +315,16 @@ def test_of_another_mpi(mpi, installed, other, report, found, missing):
     native = mpi.native(3, command).expect_success()
     assert "failures=0" in native.stdout
     own = installed / "circulant" / abi_of(mpi.build.name) / "libcirculant.so"
+    whole = own.read_bytes()
     own.unlink()
     if found:
-        own.write_bytes(found)
+        own.write_bytes(whole[:300_000] if found == "a part" else found)
+    missing = missing.format(folder=re.escape(str(own.parent)), file=re.escape(str(own)))
     done = mpi.run(3, command, other, {"CIRCULANT_FORCE": "1", "CIRCULANT_REPORT": str(report)})
     done.expect_success()
     assert done.stdout == native.stdout
     both = f"built for {TITLES[other.parent.name]}, but this process uses {TITLES[abi_of(mpi.build.name)]}"
-    missing = f"and {missing} {re.escape(str(own))}"
+    missing = f"and {missing}"
     assert re.fullmatch(
         rf"circulant: {both} \([^\n]+\), {missing}: all calls go to the MPI library\n", done.stderr
     ), done.describe()
@@ -320,6 +339,17 @@ def test_required_of_another_mpi(mpi, installed, other):
     assert "calls" not in run.stdout
     lines = re.findall("^circulant: built for .* there is no build for it in .*, and CIRCULANT_REQUIRE=1$", run.stderr, re.MULTILINE)
     assert len(lines) == 1, run.describe()
+
+
+def test_a_copy_elsewhere(mpi, installed, other, tmp_path):
+    """The folder above that of a copy is not looked at: another user may write there."""
+    copy = tmp_path / "own" / "libcirculant.so"
+    copy.parent.mkdir()
+    shutil.copy(other, copy)
+    shutil.copytree(installed / "circulant" / abi_of(mpi.build.name), tmp_path / abi_of(mpi.build.name))
+    run = mpi.run(3, [mpi.program("sequence"), *CALLS], copy).expect_success()
+    folder = copy.parent / "circulant" / abi_of(mpi.build.name)
+    assert f"there is no build for it in {folder}: all calls go to the MPI library" in run.stderr, run.describe()
 
 
 def test_one_file_that_is_a_copy(mpi, installed, other, report):
@@ -397,7 +427,7 @@ def test_functions_without_a_build(mpi, installed, other):
     own.unlink()
     done = mpi.run(2, [mpi.program("successive")], other)
     assert done.status not in (0, None), done.describe()
-    missing = rf"circulant: circulant_successive_\w+ cannot be run: .* there is no build for it in {re.escape(str(own))}"
+    missing = rf"circulant: circulant_successive_\w+ cannot be run: .* there is no build for it in {re.escape(str(own.parent))}"
     assert re.search(f"^{missing}$", done.stderr, re.MULTILINE), done.describe()
 
 

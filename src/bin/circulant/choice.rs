@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use circulant::abi::LIBRARY;
+use circulant::abi::{LIBRARY, check_file};
 
 use crate::builds::{self, Build, Mpi};
 use crate::program::{Evidence, Program, Told};
@@ -76,6 +76,11 @@ pub fn choose(options: &Options, program: &Program) -> Result<Choice, Complaint>
         let builds = builds::installed(&folder).map_err(unreadable)?;
         fitting(&builds, &folder, program).map_err(Complaint::everywhere)?
     };
+    let unusable = |error| {
+        let library = choice.library.display();
+        Complaint::here(format!("{library} cannot be preloaded: {error}"))
+    };
+    check_file(&choice.library).map_err(unusable)?;
     preloadable(choice)
 }
 

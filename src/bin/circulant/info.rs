@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use circulant::abi::check_file;
 use circulant::select::{InForce, Origin, Settings};
 use serde_json::{Value, json};
 
@@ -39,8 +40,8 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         });
         writeln!(out, "{info:#}")?;
     } else {
-        print(&mut out, &folder, &builds, &settings)?;
         complaints.iter().for_each(|line| eprintln!("{line}"));
+        print(&mut out, &folder, &builds, &settings, complaints.len())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -63,12 +64,18 @@ fn print(
     folder: &Path,
     builds: &[Build],
     settings: &[WithDefault],
+    complaints: usize,
 ) -> io::Result<()> {
     writeln!(out, "circulant {}\n", env!("CARGO_PKG_VERSION"))?;
     let differs = |(setting, default): &&WithDefault| default.as_ref() != Some(&setting.value);
     let (differing, others): (Vec<_>, Vec<_>) = settings.iter().partition(differs);
-    if differing.is_empty() {
+    if differing.is_empty() && complaints == 0 {
         writeln!(out, "All settings are the defaults.")?;
+    } else if differing.is_empty() {
+        writeln!(
+            out,
+            "No setting that was accepted differs from the defaults."
+        )?;
     } else {
         writeln!(out, "Settings that differ from the defaults:")?;
         print_settings(out, &differing)?;
@@ -77,7 +84,11 @@ fn print(
     let names: Vec<String> = builds.iter().map(|build| build.mpi.to_string()).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
     for (build, name) in builds.iter().zip(names) {
-        writeln!(out, "  {name:<width$}  {}", build.library.display())?;
+        write!(out, "  {name:<width$}  {}", build.library.display())?;
+        match check_file(&build.library) {
+            Ok(()) => writeln!(out)?,
+            Err(error) => writeln!(out, "  cannot be loaded: {error}")?,
+        }
     }
     if builds.is_empty() {
         writeln!(out, "  none")?;
@@ -106,6 +117,7 @@ fn build_json(build: &Build) -> Value {
         "mpi": build.mpi.family.to_string(),
         "version": build.mpi.version.to_string(),
         "library": build.library.to_string_lossy(),
+        "problem": check_file(&build.library).err().map(|error| error.to_string()),
     })
 }
 

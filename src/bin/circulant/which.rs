@@ -20,7 +20,12 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let name = Path::new(&arguments.program).display();
-    let missing = || io::Error::new(ErrorKind::NotFound, format!("{name}: no such program"));
+    let missing = || {
+        io::Error::new(
+            ErrorKind::NotFound,
+            format!("{name}: no such program, or not executable"),
+        )
+    };
     let program = Program::find(&arguments.program).ok_or_else(missing)?;
     let mut out = io::stdout().lock();
     writeln!(out, "program  {}", program.file.display())?;
