@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::key;
+use crate::launcher;
 
 /// What only Hydra, MPICH's or Intel's, gives to its processes on all hosts, of those who give them
 /// a connection of this name. Other launchers speak PMI-2 on it, and might mix it up with PMI-1.
@@ -86,12 +87,15 @@ impl Pmi {
     }
 }
 
-/// Ends the job of this process with a status, if Hydra has started it: that would let the others
-/// wait for a process that ends before MPI_Init.
+/// Ends the job of this process, which ends itself with this status. Hydra has to be told, or it
+/// would let the others wait for a process that ends before MPI_Init.
 pub fn end_job(status: u8) {
-    if let Some((connection, _)) = connection() {
-        // Hydra drops what it has not passed on when a job ends.
+    if launcher::rank().is_some() {
+        // Hydra drops what it has not passed on when a job ends. Open MPI 5's launcher may hang
+        // where a process ends while others connect to it.
         thread::sleep(Duration::from_millis(300));
+    }
+    if let Some((connection, _)) = connection() {
         // The launcher does not answer.
         let _ = tell(connection, &format!("cmd=abort exitcode={status}"));
     }
