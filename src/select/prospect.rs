@@ -180,9 +180,12 @@ impl Prospect {
     }
 
     /// To make a private communicator, and to measure the network. What that takes is predicted for
-    /// shared memory or for TCP, as the calls are. Between nodes it is at least so many surveys.
+    /// shared memory or for TCP, as the calls are. Between nodes it is at least so many surveys;
+    /// but not more than so many times what is predicted, since a survey may have waited for
+    /// processors.
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
         const SURVEYS: f64 = 30.0;
+        const MOST: f64 = 20.0;
         let shipped = match nodes {
             1 => Network::SHARED,
             _ => Network::SHIPPED,
@@ -204,9 +207,9 @@ impl Prospect {
             1 => (self.least, 0.0),
             _ => (self.spent, SURVEYS * self.survey.unwrap_or(0.0)),
         };
-        let messages = network.seconds(rounds, (few + many) as f64);
+        let predicted = made + network.seconds(rounds, (few + many) as f64);
         Expense {
-            price: least.max(made + messages),
+            price: predicted.max(least.min(MOST * predicted)),
             spent: spent.on(network),
             call: cost_of(facts).on(network),
             advance: advance(facts, nodes),

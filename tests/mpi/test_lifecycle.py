@@ -116,6 +116,8 @@ def test_lifecycle(lifecycle, mode, processes):
 def test_error_handler_leaves(mpi, report, mode, processes, monkeypatch):
     """Where an error handler throws, jumps or frees the communicator, the program sees what it sees
     natively. What is freed is overwritten, so that nobody can use it."""
+    if mpi.build.name.startswith("mpich-5"):
+        pytest.skip("MPICH 5 ends the program natively: it looks at the datatype before it checks the handle")
     monkeypatch.setenv("MALLOC_PERTURB_", "165")
     command = [mpi.program("exceptions"), mode]
     native = mpi.native(processes, command).expect_success()
