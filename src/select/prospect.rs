@@ -185,7 +185,7 @@ impl Prospect {
     /// processors.
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
         const SURVEYS: f64 = 30.0;
-        const MOST: f64 = 20.0;
+        const MOST: f64 = 6.0;
         let shipped = match nodes {
             1 => Network::SHARED,
             _ => Network::SHIPPED,
