@@ -170,9 +170,8 @@ impl Prospect {
 
     fn survey(&self, facts: &Facts) -> Expense {
         let (network, rounds) = (Network::SHIPPED, f64::from(phases(facts.processes)));
-        let predicted = UNUSUAL + network.seconds(rounds, 0.0);
         Expense {
-            price: self.survey.unwrap_or(0.0).max(predicted),
+            price: UNUSUAL + network.seconds(rounds, 0.0),
             spent: self.least.on(network),
             call: least(facts).on(network),
             advance: ADVANCE,
