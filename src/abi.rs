@@ -78,7 +78,8 @@ pub fn check_file(library: &Path) -> io::Result<()> {
     let wrong = |what: &str| Err(io::Error::other(what.to_owned()));
     let mut header = [0; HEADER];
     let is_read = file.read_exact_at(&mut header, 0).is_ok();
-    if !is_read || !header.starts_with(b"\x7fELF") {
+    // Of 64 bits, whose headers are laid out so.
+    if !is_read || !header.starts_with(b"\x7fELF\x02") {
         return wrong("it is no shared library");
     }
     let (first, entries) = (number(&header[32..40]), number(&header[56..58]));
@@ -95,16 +96,13 @@ pub fn check_file(library: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A number of as many bytes.
+/// A number of as many bytes, in this machine's order.
 fn number(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let start = if cfg!(target_endian = "big") {
-        8 - bytes.len()
-    } else {
-        0
-    };
-    word[start..start + bytes.len()].copy_from_slice(bytes);
-    u64::from_ne_bytes(word)
+    let append = |number, &byte: &u8| number << 8 | u64::from(byte);
+    match cfg!(target_endian = "big") {
+        true => bytes.iter().fold(0, append),
+        false => bytes.iter().rev().fold(0, append),
+    }
 }
 
 impl fmt::Display for Abi {

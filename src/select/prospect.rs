@@ -324,6 +324,16 @@ mod tests {
         assert_eq!(on_one(0.6e-3), on_one(0.0));
     }
 
+    /// A survey may have waited for processors. That puts off neither the next one nor a
+    /// measurement for ever.
+    #[test]
+    fn a_survey_that_took_long_is_not_the_last_word() {
+        let waits = |survey| measured_with(bcast(16_384), 16, 1.5e-3, survey);
+        let (call, surveys) = waits(1.0);
+        assert!(surveys > 1 && call < 1000, "{call} {surveys}");
+        assert_eq!(waits(10.0), (call, surveys));
+    }
+
     /// What a measurement takes is a small part of the calls until then, on networks of any speed.
     #[test]
     fn a_measurement_waits_until_it_pays() {

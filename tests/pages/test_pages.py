@@ -61,15 +61,16 @@ class Links(unittest.TestCase):
 
 class Figures(unittest.TestCase):
     def test_pages_with_figures_say_what_they_are(self):
-        """Forced or by default, and on which hosts: each section with a table of figures, or the page above it."""
+        """Forced or by default, and on which hosts: each page, and each section with a table of figures unless the
+        page says so above it."""
         measured = [page for page in markdown.pages() if page.is_relative_to(ROOT / "docs/research")]
         self.assertGreater(len(measured), 15)
         for page in [ROOT / "README.md", ROOT / "docs/users/is-it-for-me.md", *measured]:
-            beginning, *sections = re.split(r"^## ", page.read_text().lower(), flags=re.MULTILINE)
-            for section in sections or [""]:
-                if sections and not re.search(r"^\|.*\| *\d+\.\d", section, re.MULTILINE):
-                    continue
-                text, place = beginning + section, f"{name(page)}: {section.partition(chr(10))[0]}"
+            whole = page.read_text().lower()
+            beginning, *sections = re.split(r"^## ", whole, flags=re.MULTILINE)
+            with_figures = [text for text in sections if re.search(r"^\|.*\| *\d+\.\d", text, re.MULTILINE)]
+            for text in [whole, *(beginning + section for section in with_figures)]:
+                place = f"{name(page)}: {text[len(beginning):].partition(chr(10))[0]}"
                 self.assertRegex(text, r"\b(emulated|simulated|real)\b", place)
                 if name(page) not in WITHOUT_CHOICE:
                     self.assertRegex(text, r"\bforced\b|\bby default\b|\bdefault\b", place)

@@ -150,8 +150,7 @@ pub fn library_of_launcher(names: &[&str]) -> Option<PathBuf> {
 /// The folders with what a library needs, as the dynamic linker of a program finds it. A library
 /// may say where that is by its own place, and would not find it by a link elsewhere.
 pub fn folders_of_needed(program: &Path, library: &Path) -> Vec<PathBuf> {
-    let list = |linker| Command::new(linker).arg("--list").arg(library).output();
-    let listing = dynamic_linker(program).and_then(|linker| list(linker).ok());
+    let listing = list(program, library).and_then(|mut list| list.output().ok());
     let listing = listing.map(|output| output.stdout).unwrap_or_default();
     let listing = String::from_utf8_lossy(&listing);
     let folders = listing
@@ -167,10 +166,16 @@ pub fn folders_of_needed(program: &Path, library: &Path) -> Vec<PathBuf> {
 /// What the dynamic linker of an ELF program would load, with this library preloaded.
 fn listing(program: &Path, preloaded: Option<&Path>) -> Option<Output> {
     let program = fs::canonicalize(program).ok()?;
-    let mut command = Command::new(dynamic_linker(&program)?);
-    command.arg("--list").arg(program);
-    command.envs(preloaded.map(|library| ("LD_PRELOAD", library)));
-    command.output().ok()
+    let mut list = list(&program, &program)?;
+    list.envs(preloaded.map(|library| ("LD_PRELOAD", library)));
+    list.output().ok()
+}
+
+/// The command by which the dynamic linker of an ELF program lists what it would load for a file.
+fn list(program: &Path, file: &Path) -> Option<Command> {
+    let mut list = Command::new(dynamic_linker(program)?);
+    list.arg("--list").arg(file);
+    Some(list)
 }
 
 /// The dynamic linker that an ELF file names; none in files of other kinds, or linked statically.
