@@ -145,7 +145,7 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
             prospect.tell(vec![seconds; facts.processes]);
         }
         if prospect.step(facts, known) == Preparation::Price {
-            prospect.price(survey);
+            prospect.price(vec![survey]);
         }
         if prospect.step(facts, known) == Preparation::Measure {
             measured = measured.or(Some(call));

@@ -212,11 +212,10 @@ impl Learning {
         self.before.lock().surveyed
     }
 
-    /// The nanoseconds that the latest survey took each process. Who came last to it has waited for
-    /// nobody.
+    /// The nanoseconds that the latest survey took each process.
     pub(super) fn price(&self, all: &[u64]) {
-        let least = all.iter().copied().min().unwrap_or(0);
-        self.before.lock().prospect.price(least as f64 * 1e-9);
+        let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
+        self.before.lock().prospect.price(seconds);
     }
 
     /// Nothing is done before the call that was counted. Its time will be taken.

@@ -138,20 +138,20 @@ impl Prospect {
     }
 
     /// The outcome of a survey: the seconds of the latest call on each process.
-    pub fn tell(&mut self, mut seconds: Vec<f64>) {
+    pub fn tell(&mut self, seconds: Vec<f64>) {
         // What the one before took may have been more: it may have opened connections.
         self.survey = None;
-        seconds.sort_by(f64::total_cmp);
         // In a broadcast the root may be done at once, and in a reduction most processes.
-        let median = seconds.get(seconds.len() / 2).copied();
+        let median = median(seconds);
         let told = self.latest.zip(median.filter(|&seconds| seconds > 0.0));
         self.experience = told.or(self.experience);
         self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
     }
 
-    /// The seconds of the latest survey.
-    pub fn price(&mut self, survey: f64) {
-        self.survey = Some(survey);
+    /// The seconds of the latest survey on each process. Who came last to it saw the least of it.
+    /// If one came late, so that the others waited, the measurement is made somewhat later.
+    pub fn price(&mut self, seconds: Vec<f64>) {
+        self.survey = median(seconds);
     }
 
     /// Whether a survey, one operation of q rounds, costs little beside the calls so far. There
@@ -261,6 +261,12 @@ fn least(facts: &Facts) -> Cost {
     native::shipped_cost(&Facts { nodes: 1, ..*facts })
 }
 
+/// The median. Of an even number of times, the larger of the two in the middle.
+fn median(mut seconds: Vec<f64>) -> Option<f64> {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,7 +296,9 @@ mod tests {
                 prospect.tell(vec![seconds; facts.processes]);
             }
             if prospect.step(&facts, known) == Preparation::Price {
-                prospect.price(survey);
+                // Who comes last sees little of it.
+                let (last, others) = (vec![1e-6; 5], vec![survey; 11]);
+                prospect.price([last, others].concat());
             }
             if prospect.step(&facts, known) == Preparation::Measure {
                 return (call, surveys);
