@@ -201,10 +201,9 @@ impl Learning {
     /// The nanoseconds that the latest call took each process, and those that the survey took this
     /// one, by which they were told.
     pub(super) fn tell(&self, all: &[u64], surveyed: u64) {
-        let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
         let mut before = self.before.lock();
         before.surveyed = surveyed;
-        before.prospect.tell(seconds);
+        before.prospect.tell(seconds(all));
     }
 
     /// Nanoseconds that the latest survey took this process.
@@ -214,8 +213,7 @@ impl Learning {
 
     /// The nanoseconds that the latest survey took each process.
     pub(super) fn price(&self, all: &[u64]) {
-        let seconds = all.iter().map(|&taken| taken as f64 * 1e-9).collect();
-        self.before.lock().prospect.price(seconds);
+        self.before.lock().prospect.price(seconds(all));
     }
 
     /// Nothing is done before the call that was counted. Its time will be taken.
@@ -376,6 +374,14 @@ impl Ground {
             overhead: clock.overhead,
         })
     }
+}
+
+/// The seconds of as many nanoseconds.
+fn seconds(nanoseconds: &[u64]) -> Vec<f64> {
+    nanoseconds
+        .iter()
+        .map(|&taken| taken as f64 * 1e-9)
+        .collect()
 }
 
 /// What is known of the calls of a kind at the first of them. Its predictions are remembered for

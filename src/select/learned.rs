@@ -123,6 +123,12 @@ struct Incumbent {
     lost: u32,
 }
 
+/// The median; none of nothing. Of an even number of times, the larger of the two in the middle.
+pub(super) fn median(mut seconds: Vec<f64>) -> Option<f64> {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
+}
+
 /// The standard error of a difference, from those of its terms. (f64::hypot is the C library's, and
 /// not rounded alike everywhere.)
 fn together(a: f64, b: f64) -> f64 {
@@ -139,18 +145,15 @@ impl Record {
     }
 
     fn median(&self) -> f64 {
-        let mut samples = self.samples.clone();
-        samples.sort_by(f64::total_cmp);
-        samples.get(samples.len() / 2).copied().unwrap_or(f64::MAX)
+        median(self.samples.clone()).unwrap_or(f64::MAX)
     }
 
     /// The standard error of the median, from the median distance to it, which single times that
     /// are far off do not change.
     fn error(&self) -> f64 {
-        let median = self.median();
-        let mut distances: Vec<f64> = self.samples.iter().map(|x| (x - median).abs()).collect();
-        distances.sort_by(f64::total_cmp);
-        let distance = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+        let of_samples = self.median();
+        let distances = self.samples.iter().map(|x| (x - of_samples).abs());
+        let distance = median(distances.collect()).unwrap_or(0.0);
         // Of normally distributed times: the deviation, and what the median varies by.
         1.483 * 1.253 * distance / (self.samples.len().max(1) as f64).sqrt()
     }

@@ -23,7 +23,7 @@
 //! opens connections: with Open MPI and MPICH on emulated hosts it took 20 to 40 times as long as
 //! such an operation, and 4 to 20 times as long as its messages were predicted to take.
 
-use super::learned::{ADVANCE, BUDGET, UNUSUAL, private_communicator};
+use super::learned::{ADVANCE, BUDGET, UNUSUAL, median, private_communicator};
 use super::{Cost, Facts, Network, Operation, facts::phases, native};
 
 /// Bytes of a small message by which a network is measured, and how often it is sent after a first
@@ -259,12 +259,6 @@ fn advance(facts: &Facts, nodes: usize) -> f64 {
 /// The least that a call by the MPI library may cost.
 fn least(facts: &Facts) -> Cost {
     native::shipped_cost(&Facts { nodes: 1, ..*facts })
-}
-
-/// The median. Of an even number of times, the larger of the two in the middle.
-fn median(mut seconds: Vec<f64>) -> Option<f64> {
-    seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len() / 2).copied()
 }
 
 #[cfg(test)]

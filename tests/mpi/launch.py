@@ -198,7 +198,7 @@ class Mpi:
         mpirun = pathlib.Path(self.mpirun)
         mpicc = mpirun.with_name(mpirun.name.replace("mpirun", "mpicc"))
         cluster = [CLUSTER, "mpirun", "--mpi", mpicc, "--hosts", hosts, *options, *words, "--", *command]
-        run = self.finish(list(map(str, cluster)), inherited(), timeout)
+        run = self.finish_job(list(map(str, cluster)), inherited(), timeout)
         return run.with_report(report) if report else run
 
     def run(
@@ -220,11 +220,11 @@ class Mpi:
         environment = {**inherited(), **needed, **(environment or {})}
         environment["LD_PRELOAD"] = " ".join(map(str, preload))
         command = [self.mpirun, "-n", str(processes), *map(str, command)]
-        return self.finish(command, environment, timeout, folder, meanwhile)
+        return self.finish_job(command, environment, timeout, folder, meanwhile)
 
-    def finish(self, *of_run):
-        """Once more where Open MPI's launcher itself failed. Where a rank ends the job, Debian's 4.1.4 crashes, or
-        hangs with no rank left, in one job of ten or twenty on a busy machine; natively, too."""
+    def finish_job(self, *of_run):
+        """Runs a job once more if Open MPI's launcher itself failed. Debian's 4.1.4 crashed or hung, with no rank
+        left, after 10 of 75 native jobs that a rank had ended, on a busy machine."""
         for _ in range(3):
             run = finish(*of_run)
             if not run.launcher_failed or self.family != "openmpi":
