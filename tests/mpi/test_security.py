@@ -78,7 +78,7 @@ def test_a_report_does_not_follow_a_link(mpi, tmp_path):
 def test_a_profile_replaces_a_link(mpi, report, tmp_path):
     elsewhere, link = tmp_path / "elsewhere", tmp_path / "link.toml"
     link.symlink_to(elsewhere)
-    settings = {"PROFILE_SAVE": link, "SELECT": "adaptive", "NODE_SIZE": 1}
+    settings = {"PROFILE_SAVE": link, "SELECT": "tune", "NODE_SIZE": 1}
     run = mpi.preloaded(2, [mpi.program("sequence"), "bcast:1000000x8"], report, settings).expect_success()
     assert run.report["learned"]
     assert not elsewhere.exists() and not link.is_symlink()
@@ -87,7 +87,7 @@ def test_a_profile_replaces_a_link(mpi, report, tmp_path):
 
 def test_files_have_the_rights_that_the_mask_leaves(mpi, tmp_path):
     files = [tmp_path / "report.json", tmp_path / "profile.toml"]
-    settings = {"PROFILE_SAVE": files[1], "SELECT": "adaptive", "NODE_SIZE": 1}
+    settings = {"PROFILE_SAVE": files[1], "SELECT": "tune", "NODE_SIZE": 1}
     before = os.umask(0o027)
     try:
         run = mpi.preloaded(2, [mpi.program("sequence"), "bcast:1000000x8"], files[0], settings).expect_success()
