@@ -37,16 +37,16 @@
 
 #![forbid(unsafe_code)]
 
+mod located;
 mod pacing;
 mod scratch;
 
 pub use pacing::{Pacing, Synchronous};
 
+use located::{Located, LocatedRound, units};
 use scratch::{Accumulators, Layout};
 
-use crate::plan::{
-    Action, AnyPlan, Arrival, Block, Fold, Incoming, Operand, Outgoing, Plan, Round, Shape, Source,
-};
+use crate::plan::{Action, AnyPlan, Arrival, Block, Fold, Operand, Plan, Round, Shape, Source};
 use crate::stage::{Stage, Stages, View};
 use crate::transport::{Place, Progress, SendMode, Transport};
 
@@ -76,7 +76,9 @@ pub struct Engine {
     accumulators: Accumulators,
     /// The rounds from the current one to the last whose receive is posted; round i is at i mod
     /// window.
-    rounds: Vec<Round>,
+    rounds: Vec<LocatedRound>,
+    /// The latest of them, as the plan has filled it in.
+    filled: Round,
     /// For each of them, whether its message is received into the result.
     direct: Vec<bool>,
     /// Where in scratch the held blocks are, by their numbers.
@@ -105,7 +107,8 @@ impl Engine {
             layout: Layout::default(),
             starts: Vec::new(),
             accumulators: Accumulators::default(),
-            rounds: vec![Round::default(); pacing.window],
+            rounds: vec![LocatedRound::default(); pacing.window],
+            filled: Round::default(),
             direct: vec![false; pacing.window],
             held: Vec::new(),
             posted: 0,
@@ -126,7 +129,7 @@ impl Engine {
         self.accumulators.clear(&self.shape);
         let window = self.pacing.window;
         if self.rounds.len() < window {
-            self.rounds.resize_with(window, Round::default);
+            self.rounds.resize_with(window, LocatedRound::default);
             self.direct.resize(window, false);
         }
         (self.posted, self.started, self.finished) = (0, 0, 0);
@@ -159,20 +162,16 @@ impl Engine {
         self.finish_sends(self.started, transport)
     }
 
-    fn round(&self, index: usize) -> &Round {
+    fn round(&self, index: usize) -> &LocatedRound {
         &self.rounds[index % self.pacing.window]
     }
 
-    /// Fills in round `index`, without the blocks that are empty.
+    /// Fills in round `index`.
     fn fill(&mut self, index: usize, stage: &Stage) {
         let slot = index % self.pacing.window;
-        let round = &mut self.rounds[slot];
-        round.clear();
-        stage.plan.fill(index, round);
-        let has_data = |block: Block| stage.view.units(block) > 0;
-        round.sends.retain(|outgoing| has_data(outgoing.block));
-        round.receives.retain(|incoming| has_data(incoming.block));
-        round.folds.retain(|fold| has_data(fold.block));
+        self.filled.clear();
+        stage.plan.fill(index, &mut self.filled);
+        self.rounds[slot].locate(&self.filled, &stage.view);
     }
 
     fn post_receives<T: Transport>(
@@ -196,8 +195,7 @@ impl Engine {
         transport: &mut T,
     ) -> Result<(), T::Error> {
         let round = self.round(index);
-        let blocks = round.receives.iter();
-        let length = blocks.map(|incoming| view.units(incoming.block)).sum();
+        let length = units(&round.receives);
         if length == 0 {
             return Ok(());
         }
@@ -218,23 +216,22 @@ impl Engine {
     ) -> Option<Place> {
         let receives = &self.round(index).receives;
         let first = receives.first()?;
-        let is_allowed = match (first.arrival, receives.len()) {
+        let is_allowed = match (first.what, receives.len()) {
             (Arrival::Reduce, 1) => !view.in_place && self.is_first_arrival(first.block, index),
             _ => {
-                let is_stored = |incoming: &Incoming| incoming.arrival == Arrival::Store;
-                let places = receives.iter().map(|incoming| {
-                    let block = incoming.block;
-                    (view.result(block), view.units(block))
-                });
+                let is_stored = |incoming: &Located<_>| incoming.what == Arrival::Store;
+                let places = receives
+                    .iter()
+                    .map(|Located { span, .. }| (view.result(*span), span.length));
                 receives.iter().all(is_stored) && is_one_stretch(places, transport)
             }
         };
-        is_allowed.then(|| view.result(first.block))
+        is_allowed.then(|| view.result(first.span))
     }
 
     /// Whether no round before `index` brings the same block.
     fn is_first_arrival(&self, block: Block, index: usize) -> bool {
-        let brings = |round: &Round| round.receives.iter().any(|other| other.block == block);
+        let brings = |round: &LocatedRound| round.receives.iter().any(|other| other.block == block);
         self.accumulators.of(block).is_none()
             && !(self.arrived..index).any(|earlier| brings(self.round(earlier)))
     }
@@ -299,26 +296,23 @@ impl Engine {
         let Some(first) = sends.first() else {
             return Ok(None);
         };
-        for outgoing in sends
-            .iter()
-            .filter(|outgoing| outgoing.source == Source::Input)
-        {
-            transport.pack(view.input(outgoing.block), view.units(outgoing.block))?;
+        for Located { what, span, .. } in sends {
+            if *what == Source::Input {
+                transport.pack(view.input(*span), span.length)?;
+            }
         }
-        let is_fixed = |outgoing: &Outgoing| {
-            !matches!(outgoing.source, Source::Snapshot | Source::SnapshotAndInput)
+        let is_fixed = |outgoing: &Located<_>| {
+            !matches!(outgoing.what, Source::Snapshot | Source::SnapshotAndInput)
         };
-        let places = sends.iter().map(|outgoing| {
-            let length = view.units(outgoing.block);
-            (self.source(*outgoing, view), length)
-        });
-        let length = places.clone().map(|(_, length)| length).sum();
+        let places = sends
+            .iter()
+            .map(|outgoing| (self.source(outgoing, view), outgoing.span.length));
         let place = if sends.iter().all(is_fixed) && is_one_stretch(places, transport) {
-            self.source(*first, view)
+            self.source(first, view)
         } else {
             self.pack(index, view, transport)?
         };
-        Ok(Some((place, length)))
+        Ok(Some((place, units(sends))))
     }
 
     /// Copies the blocks that leave in round `index` to where messages are packed.
@@ -330,38 +324,36 @@ impl Engine {
     ) -> Result<Place, T::Error> {
         let (sends, start) = (&self.round(index).sends, self.layout.send(index));
         let (mut run, mut offset) = (None, start);
-        for &outgoing in sends {
+        for outgoing in sends {
             let next = Run {
                 action: Action::Copy,
                 from: self.source(outgoing, view),
                 into: Place::scratch(offset),
-                length: view.units(outgoing.block),
+                length: outgoing.span.length,
             };
             offset += next.length;
             run = continued(run, next, transport)?;
         }
         perform(run, transport)?;
         let mut offset = start;
-        for outgoing in sends {
-            let length = view.units(outgoing.block);
-            if outgoing.source == Source::SnapshotAndInput {
-                let input = view.input(outgoing.block);
-                transport.combine(input, Place::scratch(offset), length)?;
+        for Located { what, span, .. } in sends {
+            if *what == Source::SnapshotAndInput {
+                transport.combine(view.input(*span), Place::scratch(offset), span.length)?;
             }
-            offset += length;
+            offset += span.length;
         }
         Ok(Place::scratch(start))
     }
 
     /// Where a block that leaves is.
-    fn source(&self, outgoing: Outgoing, view: &View) -> Place {
-        let block = outgoing.block;
-        match outgoing.source {
-            Source::Input => view.input(block),
-            Source::Result | Source::Snapshot | Source::SnapshotAndInput => view.result(block),
-            Source::Partial => match self.accumulators.of(block) {
+    fn source(&self, outgoing: &Located<Source>, view: &View) -> Place {
+        let span = outgoing.span;
+        match outgoing.what {
+            Source::Input => view.input(span),
+            Source::Result | Source::Snapshot | Source::SnapshotAndInput => view.result(span),
+            Source::Partial => match self.accumulators.of(outgoing.block) {
                 Some(offset) => Place::scratch(offset),
-                None => view.input(block),
+                None => view.input(span),
             },
         }
     }
@@ -382,7 +374,7 @@ impl Engine {
             self.take(&receives, view, transport)?;
             self.settle(&receives, view, transport)?;
             self.rounds[slot].receives = receives;
-            for &fold in &self.rounds[slot].folds {
+            for fold in &self.rounds[slot].folds {
                 self.fold(fold, view, transport)?;
             }
             self.arrived += 1;
@@ -399,17 +391,17 @@ impl Engine {
     /// Stores or combines the blocks that have arrived.
     fn take<T: Transport>(
         &self,
-        receives: &[Incoming],
+        receives: &[Located<Arrival>],
         view: &View,
         transport: &mut T,
     ) -> Result<(), T::Error> {
         let (mut run, mut offset) = (None, self.received_at());
-        for &incoming in receives {
+        for incoming in receives {
             let received = match offset {
                 Some(offset) => Place::scratch(offset),
-                None => view.result(incoming.block),
+                None => view.result(incoming.span),
             };
-            let length = view.units(incoming.block);
+            let length = incoming.span.length;
             if let Some((action, from, into)) = self.operation(incoming, received, view) {
                 let next = Run {
                     action,
@@ -427,14 +419,13 @@ impl Engine {
     /// What is done with a block that has arrived at `received`, if anything.
     fn operation(
         &self,
-        incoming: Incoming,
+        incoming: &Located<Arrival>,
         received: Place,
         view: &View,
     ) -> Option<(Action, Place, Place)> {
-        let block = incoming.block;
-        let (input, result) = (view.input(block), view.result(block));
-        let partial = self.accumulators.of(block);
-        match incoming.arrival {
+        let (input, result) = (view.input(incoming.span), view.result(incoming.span));
+        let partial = self.accumulators.of(incoming.block);
+        match incoming.what {
             Arrival::Store | Arrival::Replace => {
                 (received != result).then_some((Action::Copy, received, result))
             }
@@ -454,29 +445,33 @@ impl Engine {
     /// Remembers where blocks that have arrived stay, and says which are final.
     fn settle<T: Transport>(
         &mut self,
-        receives: &[Incoming],
+        receives: &[Located<Arrival>],
         view: &View,
         transport: &mut T,
     ) -> Result<(), T::Error> {
         let received_at = self.received_at();
         let mut offset = received_at.unwrap_or(0);
-        for &Incoming { block, arrival } in receives {
-            let length = view.units(block);
+        for &Located {
+            block,
+            what: arrival,
+            span,
+        } in receives
+        {
             match arrival {
                 Arrival::Store | Arrival::Replace => {
-                    transport.unpack(view.result(block), length)?
+                    transport.unpack(view.result(span), span.length)?
                 }
                 Arrival::Combine | Arrival::Reduce if self.accumulators.of(block).is_none() => {
                     let is_aside = received_at.is_some() && !view.in_place;
                     if arrival == Arrival::Reduce && is_aside {
-                        transport.copy(Place::scratch(offset), view.result(block), length)?;
+                        transport.copy(Place::scratch(offset), view.result(span), span.length)?;
                     }
                     self.accumulators.set(block, offset);
                 }
                 Arrival::Combine | Arrival::Reduce | Arrival::Add => {}
                 Arrival::Hold(number) => self.hold(number, offset),
             }
-            offset += length;
+            offset += span.length;
         }
         Ok(())
     }
@@ -490,20 +485,20 @@ impl Engine {
 
     fn fold<T: Transport>(
         &self,
-        fold: Fold,
+        &Located { what, span, .. }: &Located<Fold>,
         view: &View,
         transport: &mut T,
     ) -> Result<(), T::Error> {
         let place = |operand| match operand {
-            Operand::Input => view.input(fold.block),
-            Operand::Result => view.result(fold.block),
+            Operand::Input => view.input(span),
+            Operand::Result => view.result(span),
             Operand::Held(number) => Place::scratch(self.held[number]),
         };
         let run = Run {
-            action: fold.action,
-            from: place(fold.from),
-            into: place(fold.into),
-            length: view.units(fold.block),
+            action: what.action,
+            from: place(what.from),
+            into: place(what.into),
+            length: span.length,
         };
         if run.from == run.into {
             // A copy of the input, in place.
@@ -516,10 +511,10 @@ impl Engine {
 /// The end of a process that is alone in its team: its input is its result.
 fn keep_input<T: Transport>(view: &View, transport: &mut T) -> Result<Progress, T::Error> {
     for message in 0..view.messages.len() {
-        let block = Block::whole(message);
-        let (input, result, length) = (view.input(block), view.result(block), view.units(block));
-        if input != result && length > 0 {
-            transport.copy(input, result, length)?;
+        let span = view.span(Block::whole(message));
+        let (input, result) = (view.input(span), view.result(span));
+        if input != result && span.length > 0 {
+            transport.copy(input, result, span.length)?;
         }
     }
     Ok(Progress::Ready)

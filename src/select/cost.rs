@@ -627,7 +627,7 @@ mod tests {
             stage.plan.fill(index, &mut round);
             let sends = round.sends.iter();
             sends
-                .map(|sent| stage.view.units(sent.block))
+                .map(|sent| stage.view.span(sent.block).length)
                 .sum::<usize>()
         });
         rounds.sum()

@@ -55,6 +55,7 @@ impl Cutting {
     }
 
     /// The units of a block of a message of `length` units.
+    #[inline]
     pub(super) fn range(self, block: Block, length: usize) -> Range<usize> {
         match self {
             Cutting::Even => block.range(length),
@@ -110,10 +111,8 @@ mod tests {
                     let mut round = Round::default();
                     stage.plan.fill(index, &mut round);
                     for sent in &round.sends {
-                        let (start, units) = (
-                            stage.view.input(sent.block).offset,
-                            stage.view.units(sent.block),
-                        );
+                        let span = stage.view.span(sent.block);
+                        let (start, units) = (span.input, span.length);
                         all.resize(all.len().max(start + units), Vec::new());
                         for unit in &mut all[start..start + units] {
                             unit.push((index, rank, round.to));

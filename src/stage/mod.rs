@@ -24,8 +24,8 @@ use crate::plan::{
 use crate::team::Team;
 use crate::transport::{Place, Space};
 
-/// Where one message is, in units: bytes of packed data where blocks are stored, elements where
-/// they are combined.
+/// Where one message, or one block of it, is, in units: bytes of packed data where blocks are
+/// stored, elements where they are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Where it starts in the input.
@@ -76,9 +76,20 @@ pub struct View {
 }
 
 impl View {
+    /// Where a block is.
+    #[inline(always)]
+    pub fn span(&self, block: Block) -> Span {
+        let message = self.messages[block.message];
+        let range = self.cutting.range(block, message.length);
+        Span {
+            input: message.input + range.start,
+            result: message.result + range.start,
+            length: range.len(),
+        }
+    }
+
     /// Where a block is in the input.
-    pub fn input(&self, block: Block) -> Place {
-        let span = self.messages[block.message];
+    pub fn input(&self, span: Span) -> Place {
         let space = if self.in_place {
             Space::Result
         } else {
@@ -86,23 +97,16 @@ impl View {
         };
         Place {
             space,
-            offset: span.input + self.cutting.range(block, span.length).start,
+            offset: span.input,
         }
     }
 
     /// Where a block is in the result.
-    pub fn result(&self, block: Block) -> Place {
-        let span = self.messages[block.message];
+    pub fn result(&self, span: Span) -> Place {
         Place {
             space: Space::Result,
-            offset: span.result + self.cutting.range(block, span.length).start,
+            offset: span.result,
         }
-    }
-
-    /// The units of a block.
-    pub fn units(&self, block: Block) -> usize {
-        let length = self.messages[block.message].length;
-        self.cutting.range(block, length).len()
     }
 
     /// The units of each message.
