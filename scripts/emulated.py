@@ -1,8 +1,11 @@
 """Builds for an MPI, runs on emulated hosts, and rows of measurements: what the benchmarks of single operations share."""
 
+import argparse
 import csv
+import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -12,6 +15,24 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
+
+
+@dataclasses.dataclass(frozen=True)
+class Hosts:
+    """Hosts, and the processes on each: the same number, or the numbers of a list in turn."""
+
+    hosts: int
+    per_host: str
+
+    @classmethod
+    def of(cls, text):
+        """Of 16, 8x4 or 8x1,2,3,4."""
+        if not (found := re.fullmatch(r"(\d+)(?:x(\d+(?:,\d+)*))?", text)):
+            raise argparse.ArgumentTypeError(f"16, 8x4 or 8x1,2,3,4, not {text}")
+        return cls(int(found[1]), found[2] or "1")
+
+    def __str__(self):
+        return str(self.hosts) if self.per_host == "1" else f"{self.hosts} × {self.per_host}"
 
 
 def output_of(*command, **options):
