@@ -99,7 +99,7 @@ fn timed(p: usize, add: impl Fn(&mut Stages, &Team)) -> (f64, u64) {
 }
 
 fn main() {
-    println!("| p | plan | messages | ns a call | ns a message | ns a process |");
+    println!("| p | plan | messages | ns a call | ns a message | ns a call / p |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for p in [16, 17, 36, 128, 1024] {
         let row = |name: &str, (nanoseconds, messages): (f64, u64)| {

@@ -2,7 +2,7 @@
 //! empty.
 //!
 //! A place takes a division or two to compute, and the engine asks for it a dozen times. With it
-//! computed once, an allgather of small messages takes a processor half the time.
+//! computed once, an allgather of small messages takes a processor less than half the time.
 
 use crate::plan::{Arrival, Block, Fold, Round, Source};
 use crate::stage::{Span, View};

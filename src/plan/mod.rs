@@ -306,7 +306,7 @@ impl Round {
 /// `length`. Empty when there are more blocks than units and this block got none.
 pub fn block_range(length: usize, blocks: usize, block: usize) -> Range<usize> {
     if blocks == 1 {
-        // The usual case where there are many messages, and without a division.
+        // Usual where there are many messages; it saves the divisions.
         return 0..length;
     }
     cut(length, blocks, block)..cut(length, blocks, block + 1)

@@ -8,7 +8,7 @@
 //! each call:  nothing, until a survey is predicted to cost little beside the calls so far;
 //!             then a survey: on which node is each process, and how long did the latest call take?
 //!             nothing, until a measurement of the network costs little beside the calls so far;
-//!             then, between nodes, a survey, if there was none; and once: how long did it take?
+//!             then, between nodes: a survey, if there was none; and how long did the latest take?
 //!             if a measurement costs little then, too: that. It is the end of this stage
 //! ```
 //!
@@ -251,8 +251,9 @@ fn ends_at_one(facts: &Facts) -> bool {
     }
 }
 
-/// The longest time, but for those of a tenth of the processes, which may have lost their
-/// processor.
+/// The longest time, but for those of a tenth of the processes, and of one at least where there are
+/// three or more: these may have lost their processor. The root's children in a tree are about as
+/// late as the root.
 fn longest(mut seconds: Vec<f64>) -> Option<f64> {
     seconds.sort_by(f64::total_cmp);
     let lost = (seconds.len() / 10).max(usize::from(seconds.len() > 2));
