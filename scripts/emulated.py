@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
+OPERATIONS = "bcast,reduce,allgather,allgatherv,reduce_scatter,allreduce"
 
 
 @dataclasses.dataclass(frozen=True)
