@@ -15,6 +15,7 @@
 //! | `intergroup` | allgathers between two groups, against the paper's theorems |
 //! | `leaders` | algorithms by leaders of nodes: rounds, and units through the ports of nodes |
 //! | `merge` | growing operands: results, rounds, elements and memory, against the paper's bounds |
+//! | `plans` | what plans say of their rounds: blocks, sources, how long partial results are needed |
 //! | `port_model` | owners, trees and relays of successive broadcasts: time, conflicts, errors |
 //!
 //! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 66 are a
@@ -29,6 +30,7 @@ mod intergroup;
 mod lanes;
 mod leaders;
 mod merge;
+mod plans;
 mod port_model;
 mod serial;
 mod simulator;
