@@ -626,3 +626,317 @@ pub fn scratch_units(stages: &Stages, pacing: Pacing) -> usize {
     let units = stages.map(|stage| Layout::new(stage, pacing).units());
     units.max().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::{Doubling, Outgoing, ScratchUse, Segments};
+    use crate::schedule::{Rule, Sequence};
+    use crate::stage::Span;
+    use crate::team::Team;
+    use crate::transport::Space;
+
+    /// What a transport is asked to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Asked {
+        Send(Place, usize),
+        Receive(Place, usize),
+        Copy(Place, Place, usize),
+        Combine(Place, Place, usize),
+        Pack(Place, usize),
+    }
+
+    /// Memory in pieces of so many units, and others that send and receive at once.
+    struct Pieces {
+        piece: usize,
+        asked: Vec<Asked>,
+    }
+
+    impl Transport for Pieces {
+        type Error = ();
+
+        fn is_one_piece(&self, place: Place, length: usize) -> bool {
+            let last = place.offset + length.max(1) - 1;
+            place.space != Space::Result || place.offset / self.piece == last / self.piece
+        }
+
+        fn start_send(
+            &mut self,
+            _: usize,
+            _: usize,
+            place: Place,
+            length: usize,
+            _: SendMode,
+        ) -> Result<(), ()> {
+            self.asked.push(Asked::Send(place, length));
+            Ok(())
+        }
+
+        fn start_receive(
+            &mut self,
+            _: usize,
+            _: usize,
+            place: Place,
+            length: usize,
+        ) -> Result<(), ()> {
+            self.asked.push(Asked::Receive(place, length));
+            Ok(())
+        }
+
+        fn finish_send(&mut self, _: usize) -> Result<Progress, ()> {
+            Ok(Progress::Ready)
+        }
+
+        fn finish_receive(&mut self, _: usize) -> Result<Progress, ()> {
+            Ok(Progress::Ready)
+        }
+
+        fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), ()> {
+            self.asked.push(Asked::Copy(from, to, length));
+            Ok(())
+        }
+
+        fn combine(&mut self, from: Place, into: Place, length: usize) -> Result<(), ()> {
+            self.asked.push(Asked::Combine(from, into, length));
+            Ok(())
+        }
+
+        fn pack(&mut self, place: Place, length: usize) -> Result<(), ()> {
+            self.asked.push(Asked::Pack(place, length));
+            Ok(())
+        }
+
+        fn unpack(&mut self, _: Place, _: usize) -> Result<(), ()> {
+            Ok(())
+        }
+    }
+
+    const PACING: Pacing = Pacing {
+        window: 1,
+        sends: 1,
+        synchronous: Synchronous::None,
+    };
+
+    /// What is asked of a transport by a stage on a team with messages of these lengths.
+    fn asked<P: Into<AnyPlan>>(
+        team: &Team,
+        messages: impl IntoIterator<Item = Span>,
+        in_place: bool,
+        plan: P,
+        piece: usize,
+    ) -> Vec<Asked> {
+        let mut stages = Stages::default();
+        stages.add(team, in_place, messages, |_| plan);
+        let pieces = Pieces {
+            piece,
+            asked: Vec::new(),
+        };
+        let mut call = Call::new(stages, Engine::new(PACING), pieces);
+        assert_eq!(call.advance(), Ok(Progress::Ready));
+        call.finish().2.asked
+    }
+
+    fn in_result(offset: usize) -> Place {
+        Place {
+            space: Space::Result,
+            offset,
+        }
+    }
+
+    fn in_input(offset: usize) -> Place {
+        Place {
+            space: Space::Input,
+            offset,
+        }
+    }
+
+    /// The allgather of process 0 of 4, with messages of 5 units.
+    fn allgather(piece: usize) -> Vec<Asked> {
+        let team = Team::whole(4, 0, Rule::Halving);
+        let sequence = Arc::new(Sequence::of_rule(Rule::Halving, 4));
+        let plan = Doubling::new(sequence, 0, Segments::WHOLE);
+        let messages = crate::stage::consecutive([5; 4]);
+        asked(&team, messages, true, plan, piece)
+    }
+
+    /// The own message, and no other, is packed before it is sent.
+    #[test]
+    fn what_is_brought_to_a_call_is_packed_before_it_is_sent() {
+        let asked = allgather(20);
+        let is_packed = |asked: &&Asked| matches!(asked, Asked::Pack(..) | Asked::Send(..));
+        let packed: Vec<_> = asked.iter().filter(is_packed).copied().collect();
+        let expected = [
+            Asked::Pack(in_result(0), 5),
+            Asked::Send(in_result(0), 5),
+            Asked::Pack(in_result(0), 5),
+            Asked::Send(in_result(0), 10),
+        ];
+        assert_eq!(packed, expected);
+    }
+
+    /// Two messages of one piece are sent and received where they are. Those of two pieces are
+    /// copied, each for itself.
+    #[test]
+    fn messages_of_several_pieces_go_by_scratch() {
+        let aside = |asked: &[Asked]| asked.iter().filter(|asked| is_copy(asked)).count();
+        assert_eq!(aside(&allgather(20)), 0);
+        assert_eq!(aside(&allgather(10)), 0);
+        assert_eq!(aside(&allgather(5)), 4);
+        let two_pieces = allgather(15);
+        // Messages 2 and 3 are received at once, and do not belong into one piece.
+        assert_eq!(aside(&two_pieces), 2);
+        assert_eq!(two_pieces.iter().filter(|asked| is_send(asked)).count(), 2);
+    }
+
+    fn is_copy(asked: &Asked) -> bool {
+        matches!(asked, Asked::Copy(..))
+    }
+
+    fn is_send(asked: &Asked) -> bool {
+        matches!(asked, Asked::Send(..))
+    }
+
+    #[test]
+    fn a_stretch_is_in_one_piece_without_gaps() {
+        let pieces = Pieces {
+            piece: 10,
+            asked: Vec::new(),
+        };
+        let is_one = |places: &[(usize, usize)]| {
+            let places = places
+                .iter()
+                .map(|&(offset, length)| (in_result(offset), length));
+            is_one_stretch(places, &pieces)
+        };
+        assert!(is_one(&[]));
+        assert!(is_one(&[(3, 4)]));
+        assert!(is_one(&[(0, 4), (4, 6)]));
+        assert!(is_one(&[(13, 2), (15, 4), (19, 1)]));
+        assert!(!is_one(&[(13, 2), (15, 4), (19, 2)]));
+        assert!(!is_one(&[(8, 2), (10, 1)]));
+        assert!(!is_one(&[(0, 4), (5, 1)]));
+        assert!(!is_one(&[(4, 4), (0, 4)]));
+        let spaces = [(in_result(0), 4), (in_input(4), 4)];
+        assert!(!is_one_stretch(spaces.into_iter(), &pieces));
+    }
+
+    /// Runs are joined where both their ends go on in one piece. The others are done in turn.
+    #[test]
+    fn runs_are_joined_where_both_ends_go_on() {
+        let run = |action, from, into, length| Run {
+            action,
+            from: in_input(from),
+            into: in_result(into),
+            length,
+        };
+        let copy = |from, into, length| run(Action::Copy, from, into, length);
+        let first = copy(3, 13, 2);
+        for (next, joined) in [
+            (copy(5, 15, 5), Some(7)),
+            (copy(5, 15, 6), None),
+            (copy(6, 15, 1), None),
+            (copy(5, 16, 1), None),
+            (run(Action::Combine, 5, 15, 1), None),
+        ] {
+            let mut pieces = Pieces {
+                piece: 10,
+                asked: Vec::new(),
+            };
+            let rest = continued(Some(first), next, &mut pieces).unwrap().unwrap();
+            let done = Asked::Copy(first.from, first.into, first.length);
+            match joined {
+                Some(length) => {
+                    assert_eq!(
+                        (rest.from, rest.into, rest.length),
+                        (first.from, first.into, length)
+                    );
+                    assert_eq!(pieces.asked, []);
+                }
+                None => {
+                    assert_eq!(
+                        (rest.from, rest.into, rest.length),
+                        (next.from, next.into, next.length)
+                    );
+                    assert_eq!(pieces.asked, [done]);
+                }
+            }
+        }
+    }
+
+    /// One process alone copies what it has, and nothing where it has nothing.
+    #[test]
+    fn nothing_is_copied_where_nothing_is() {
+        let span = |input, result, length| Span {
+            input,
+            result,
+            length,
+        };
+        let messages = [span(0, 3, 4), span(4, 7, 0), span(4, 9, 2)];
+        let alone = Team::whole(1, 0, Rule::Halving);
+        let copied = asked(&alone, messages, false, AnyPlan::Nothing, 100);
+        let expected = [
+            Asked::Copy(in_input(0), in_result(3), 4),
+            Asked::Copy(in_input(4), in_result(9), 2),
+        ];
+        assert_eq!(copied, expected);
+        assert_eq!(
+            asked(&alone, messages, true, AnyPlan::Nothing, 100),
+            [
+                Asked::Copy(in_result(0), in_result(3), 4),
+                Asked::Copy(in_result(4), in_result(9), 2),
+            ]
+        );
+    }
+
+    /// One round, in which several snapshots leave, each with the input.
+    struct Snapshots(usize);
+
+    impl Plan for Snapshots {
+        fn shape(&self) -> Shape {
+            Shape {
+                messages: self.0,
+                blocks: 1,
+                rounds: 1,
+                at_once: 1,
+                span: 0,
+                scratch: ScratchUse::Copies,
+            }
+        }
+
+        fn fill(&self, _: usize, round: &mut Round) {
+            round.to = 1;
+            let snapshot = |message| Outgoing {
+                block: Block::whole(message),
+                source: Source::SnapshotAndInput,
+            };
+            round.sends.extend((0..self.0).map(snapshot));
+        }
+
+        fn width(&self, _: usize) -> usize {
+            self.0
+        }
+    }
+
+    /// Each snapshot is combined where it was copied, with the input of its own message.
+    #[test]
+    fn snapshots_are_combined_one_by_one() {
+        let team = Team::whole(2, 0, Rule::Halving);
+        let plan = AnyPlan::Other(Box::new(Snapshots(3)));
+        let messages = crate::stage::consecutive([5, 3, 4]);
+        let asked = asked(&team, messages, false, plan, 100);
+        let Asked::Copy(from, packed, 12) = asked[0] else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(from, in_result(0));
+        let at = |offset| Place::scratch(packed.offset + offset);
+        let expected = [
+            Asked::Combine(in_input(0), at(0), 5),
+            Asked::Combine(in_input(5), at(5), 3),
+            Asked::Combine(in_input(8), at(8), 4),
+            Asked::Send(at(0), 12),
+        ];
+        assert_eq!(asked[1..], expected);
+    }
+}
