@@ -9,7 +9,7 @@ mod oracle;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use circulant::schedule::{MAX_Q, Skips, Table};
+use circulant::schedule::{Counts, MAX_Q, Skips, Table, receive_schedule_with, send_schedule_with};
 use library::{of_process, within_bounds};
 use oracle::{ALGORITHM_6_HOLDS, Paper, Whole};
 
@@ -238,4 +238,51 @@ fn the_conditions_can_fail() {
         Some(4)
     );
     assert!(!oracle::broadcast(&skip, &recv, &recv, 7));
+}
+
+/// The steps of the receive schedule of a process, and those of its send schedule.
+fn counts(skips: &Skips, r: usize) -> [Counts; 2] {
+    let (mut receiving, mut sending) = (Counts::default(), Counts::default());
+    let mut entries = [0; MAX_Q];
+    receive_schedule_with(skips, r, &mut entries, &mut receiving);
+    send_schedule_with(skips, r, &mut entries, &mut sending);
+    [receiving, sending]
+}
+
+/// All segments of a level are as long, so one descent gives all entries of both schedules.
+#[test]
+fn powers_of_two_need_one_descent() {
+    for q in 0..=10 {
+        let skips = Skips::new(1 << q);
+        let descent = Counts {
+            levels: q,
+            ..Counts::default()
+        };
+        for r in 0..1 << q {
+            assert_eq!(counts(&skips, r), [descent; 2], "p = 2^{q}, r = {r}");
+        }
+    }
+}
+
+/// Few of the entries that depend on earlier rounds are searched, and what the receiver lacks takes
+/// the last levels of its descent, not a whole one.
+#[test]
+fn searches_and_whole_descents_are_exceptions() {
+    let (mut settled, mut searches, mut levels, mut whole) = (0, 0, 0, 0);
+    for p in 1..=1000 {
+        let skips = Skips::new(p);
+        for r in 0..p {
+            let [receiving, sending] = counts(&skips, r);
+            assert!(receiving.searches <= 3, "p = {p}, r = {r}: {receiving:?}");
+            settled += receiving.contested + receiving.searches;
+            searches += receiving.searches;
+            levels += sending.levels - skips.q();
+            whole += sending.violations * skips.q();
+        }
+    }
+    assert!(
+        searches > 0 && searches * 5 < settled,
+        "{searches} {settled}"
+    );
+    assert!(levels > 0 && levels * 3 < whole, "{levels} {whole}");
 }

@@ -57,3 +57,37 @@ impl Probe for Counts {
         self.violations += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many steps of each kind.
+    fn counted([levels, contested, searches, violations]: [usize; 4]) -> Counts {
+        let mut counts = Counts::default();
+        (0..levels).for_each(|_| counts.level());
+        (0..contested).for_each(|_| counts.contested());
+        (0..searches).for_each(|_| counts.search());
+        (0..violations).for_each(|_| counts.violation());
+        counts
+    }
+
+    #[test]
+    fn each_kind_of_step_is_counted_for_itself() {
+        let expected = Counts {
+            levels: 7,
+            contested: 2,
+            searches: 5,
+            violations: 3,
+        };
+        assert_eq!(counted([7, 2, 5, 3]), expected);
+        assert_eq!(counted([0; 4]), Counts::default());
+    }
+
+    #[test]
+    fn the_larger_of_each_count_is_taken() {
+        let (one, other) = (counted([7, 2, 5, 3]), counted([4, 6, 1, 8]));
+        assert_eq!(one.max(other), counted([7, 6, 5, 8]));
+        assert_eq!(other.max(one), counted([7, 6, 5, 8]));
+    }
+}
