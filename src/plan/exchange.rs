@@ -469,4 +469,31 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_second_group_follows_the_first() {
+        for sizes in [[1, 1], [3, 5], [5, 3], [7, 1]] {
+            let numbers = [0, 1].map(|group| numbered_through(sizes, group).collect::<Vec<_>>());
+            assert_eq!(numbers.each_ref().map(Vec::len), sizes);
+            let all: Vec<_> = (0..sizes[0] + sizes[1]).collect();
+            assert_eq!(numbers.concat(), all);
+        }
+    }
+
+    #[test]
+    fn the_longest_block_is_one_of_those_given() {
+        for division in [Division::ByBlocks, Division::Evenly] {
+            for lengths in [
+                &[7, 5, 3, 2, 8, 4, 1][..],
+                &[9, 0, 0],
+                &[0, 2, 11],
+                &[0, 0],
+                &[4],
+            ] {
+                let longest = lengths.iter().max().copied();
+                assert_eq!(Some(stream(lengths, 3, division).longest_block()), longest);
+            }
+        }
+        assert_eq!(stream(&[], 3, Division::Evenly).longest_block(), 0);
+    }
 }

@@ -254,3 +254,21 @@ impl<P: Plan> Plan for Leaders<P> {
         widths.max().map_or(0, |width| width.saturating_add(own))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::Placement;
+
+    /// Three nodes, of the ranks 0, 3, 6; 1, 4, 7; and 2, 5.
+    #[test]
+    fn nodes_are_led_by_whom_heads_say() {
+        let nodes = Nodes::of_size(8, 3, Placement::Cyclic);
+        let of = |heads: Heads| [0, 1, 2].map(|node| heads.of(node, &nodes));
+        assert_eq!(of(Heads::Lowest), [0, 1, 2]);
+        assert_eq!(of(Heads::Root(4)), [0, 4, 2]);
+        assert_eq!(of(Heads::Root(5)), [0, 1, 5]);
+        assert_eq!(of(Heads::Listed([6, 1, 5].into())), [6, 1, 5]);
+        assert_eq!(of(Heads::Listed([3, 7, 2].into())), [3, 7, 2]);
+    }
+}

@@ -609,4 +609,61 @@ mod tests {
         assert!(Shared::new(Pattern::ToAll(3), (8, 0), 0).is_none());
         assert!(Shared::new(Pattern::Exchanged(3), (8, 0), 7).is_none());
     }
+
+    /// Some of each pattern, all of which move something.
+    fn patterns(processes: usize) -> Vec<Pattern> {
+        let (root, lengths) = (processes / 2, (0..processes).map(|j| 1 + j * 7 % 23));
+        let parts = consecutive(&lengths.collect::<Vec<_>>());
+        let single = |from| {
+            consecutive(
+                &(0..processes)
+                    .map(|j| usize::from(j == from))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        vec![
+            Pattern::Moved(parts.clone()),
+            Pattern::Moved(single(root)),
+            Pattern::Moved(single(0)),
+            Pattern::Exchanged(13),
+            Pattern::Gathered(root, 13),
+            Pattern::Dealt(root, 13),
+            Pattern::ToRoot(root, 13),
+            Pattern::ToAll(13),
+            Pattern::Scattered(parts),
+        ]
+    }
+
+    /// A slot of the wanted size takes one step, and a smaller one more.
+    #[test]
+    fn one_step_takes_the_units_that_are_wanted() {
+        for processes in PROCESSES {
+            for pattern in patterns(processes) {
+                let steps = |room| {
+                    let plan = Shared::new(pattern.clone(), (processes, 0), room);
+                    plan.map(|plan| plan.steps())
+                };
+                let wanted = Shared::wanted(&pattern, processes);
+                assert_eq!(steps(wanted), Some(1), "{pattern:?} of {processes}");
+                assert_ne!(steps(wanted - 1), Some(1), "{pattern:?} of {processes}");
+            }
+        }
+    }
+
+    /// A process receives if it takes or combines something in some step.
+    #[test]
+    fn who_receives_takes_or_combines_something() {
+        for processes in PROCESSES.into_iter().filter(|&processes| processes > 1) {
+            for pattern in patterns(processes) {
+                for plan in plans(&pattern, processes, 1000) {
+                    let mut step = Step::default();
+                    plan.fill(0, &mut step);
+                    let is_made = step.fold.is_some_and(|fold| fold.result.is_some());
+                    let receives = is_made || !step.takes.is_empty();
+                    let said = Shared::receives(&pattern, plan.place);
+                    assert_eq!(said, receives, "{pattern:?} at {}", plan.place);
+                }
+            }
+        }
+    }
 }

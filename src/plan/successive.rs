@@ -208,3 +208,25 @@ fn rotate_left(bits: usize, by: u32, of: u32) -> usize {
     let all = (1 << of) - 1;
     (bits << by | bits >> (of - by)) & all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree has the processes that it was made for, each once: a root, and children of others.
+    #[test]
+    fn a_tree_has_all_processes() {
+        for p in [1, 2, 3, 5, 7, 9, 16, 17, 31, 32, 33] {
+            let succession = Succession::new(p);
+            assert_eq!(succession.processes(), p);
+            for root in 0..p {
+                let tree = succession.tree_from(root);
+                assert_eq!((tree.processes(), tree.root()), (p, root));
+                let children = (0..p).flat_map(|rank| tree.children(rank));
+                let mut all: Vec<_> = children.chain([root]).collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..p).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -83,3 +83,32 @@ impl Stages {
         self.allgather(team, segments, segment);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Rule;
+
+    /// The root is process 0, and the processes of the other group follow in their order. All of
+    /// them have the same team, each at its own place.
+    #[test]
+    fn a_root_precedes_the_other_group() {
+        let sizes = [3, 5];
+        for group in 0..2 {
+            let (first, other) = ([0, 3][group], [3..8, 0..3][group].clone());
+            for root in 0..sizes[group] {
+                let expected: Vec<_> = [first + root].into_iter().chain(other.clone()).collect();
+                let graph = Arc::new(Graph::new(expected.len(), Rule::default()));
+                let members = (0..sizes[1 - group]).map(|rank| (1 - group, rank));
+                for (place, (own, rank)) in [(group, root)].into_iter().chain(members).enumerate() {
+                    let groups = Groups { sizes, own, rank };
+                    let team = groups.rooted(group, root, graph.clone());
+                    let ranks: Vec<_> =
+                        (0..team.size()).map(|process| team.rank(process)).collect();
+                    assert_eq!((ranks, team.place()), (expected.clone(), place));
+                    assert_eq!(groups.place(), expected[place]);
+                }
+            }
+        }
+    }
+}

@@ -391,3 +391,27 @@ fn pipelined(
     let filled = team.filled(lengths);
     PipelinedAllgather::new(team.skips(), team.table(), filled, team.place(), blocks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Rule;
+
+    /// Those of the stage that has the most. The last of a reduction in strips has no data.
+    #[test]
+    fn blocks_are_those_with_data() {
+        let team = Team::whole(9, 0, Rule::default());
+        let mut stages = Stages::default();
+        assert_eq!(stages.blocks(), 0);
+        stages.census(&team, 0..100);
+        assert_eq!(stages.blocks(), 1);
+        stages.reduction(&team, 0, (8, Cutting::in_strips(8, 4)), 0..100, false);
+        assert_eq!(stages.blocks(), 8);
+        stages.broadcast(&team, 0, 5, 0..100);
+        assert_eq!(stages.blocks(), 8);
+        stages.broadcast(&team, 0, 13, 0..100);
+        assert_eq!(stages.blocks(), 13);
+        stages.clear();
+        assert_eq!(stages.blocks(), 0);
+    }
+}
