@@ -359,3 +359,18 @@ fn irregular(bytes: usize, p: usize, times: usize) -> impl Iterator<Item = usize
         .enumerate()
         .map(move |(rank, length)| if rank % times == 0 { length * times } else { 0 })
 }
+
+/// All parts of a broadcast are sent from where they belong, and received there.
+#[test]
+fn broadcasts_by_lanes_need_no_scratch() {
+    for (nodes, lanes, n, root) in rooted_cases() {
+        let p = nodes.processes();
+        let ranks: Vec<_> = (0..p).collect();
+        let team = Team::whole(p, root, Rule::Halving);
+        let machine = Machine::new(nodes.clone(), &ranks, root, Rule::Halving);
+        let mut stages = Stages::default();
+        stages.broadcast_by_lanes((&team, &machine), root, (n, lanes), 0..LENGTH);
+        let pacing = pacing(&Settings::default());
+        assert_eq!(scratch_units(&stages, pacing), 0, "{nodes:?} {lanes} {n}");
+    }
+}
