@@ -87,7 +87,7 @@ impl AllgatherLanes {
         let rounds = self.across.shape().rounds;
         match (step.checked_sub(part), part) {
             (Some(round), 0) if round < rounds => Part::Across(round),
-            (Some(arrived), _) if part > 0 && arrived < rounds => Part::Within {
+            (Some(arrived), 1..) if arrived < rounds => Part::Within {
                 arrived,
                 index: part - 1,
             },
