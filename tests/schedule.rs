@@ -286,3 +286,15 @@ fn searches_and_whole_descents_are_exceptions() {
     );
     assert!(levels > 0 && levels * 3 < whole, "{levels} {whole}");
 }
+
+/// The table has a column for each round of a phase.
+#[test]
+fn a_table_has_the_rounds_of_its_skips() {
+    for p in [1, 2, 3, 5, 7, 9, 16, 17, 31, 33] {
+        let skips = Skips::new(p);
+        let table = Table::new(&skips);
+        assert_eq!((table.processes(), table.q()), (p, skips.q()));
+        let columns = (0..table.q()).map(|k| table.column(k).len());
+        assert!(columns.into_iter().all(|length| length == p));
+    }
+}

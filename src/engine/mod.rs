@@ -939,4 +939,35 @@ mod tests {
         ];
         assert_eq!(asked[1..], expected);
     }
+
+    /// The first that arrives of a block at its root is received where the result goes, and
+    /// combined there: nothing is copied. With the input there, it is received aside.
+    #[test]
+    fn a_root_receives_straight_into_its_result() {
+        for p in [2, 3, 5, 8] {
+            let team = Team::whole(p, 0, Rule::Halving);
+            let plan = || {
+                let schedules = team.schedules(0);
+                let broadcast = crate::plan::Broadcast::new(team.skips(), schedules, 0, 1);
+                crate::plan::Reversed(broadcast)
+            };
+            let whole = [Span::at(0..6)];
+            let apart = asked(&team, whole, false, plan(), 6);
+            let first = [
+                Asked::Receive(in_result(0), 6),
+                Asked::Combine(in_input(0), in_result(0), 6),
+            ];
+            assert_eq!(apart[..2], first, "p={p}");
+            assert!(!apart.iter().any(|asked| is_copy(asked)), "p={p}");
+            let in_place = asked(&team, whole, true, plan(), 6);
+            let is_aside = |asked: &Asked| match asked {
+                Asked::Receive(place, _) => place.space == Space::Scratch,
+                Asked::Combine(from, into, _) => {
+                    from.space == Space::Scratch && *into == in_result(0)
+                }
+                _ => false,
+            };
+            assert!(in_place.iter().all(is_aside), "p={p}: {in_place:?}");
+        }
+    }
 }

@@ -116,3 +116,25 @@ impl Plan for Census {
         1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each process knows its place, and with whom it exchanges words.
+    #[test]
+    fn neighbours_are_each_others() {
+        for p in [2, 3, 5, 7, 9, 16, 17, 31, 33] {
+            let skips = Arc::new(Skips::new(p));
+            for rank in 0..p {
+                let census = Census::new(skips.clone(), rank);
+                assert_eq!(census.place(), rank);
+                for round in 0..skips.q() {
+                    let (to, _) = census.neighbours(round);
+                    let (_, from) = Census::new(skips.clone(), to).neighbours(round);
+                    assert_eq!(from, rank, "p={p} round {round}");
+                }
+            }
+        }
+    }
+}

@@ -496,4 +496,43 @@ mod tests {
         }
         assert_eq!(stream(&[], 3, Division::Evenly).longest_block(), 0);
     }
+
+    /// A part goes in as few steps as there can be of a segment, and no step has more units.
+    #[test]
+    fn steps_are_no_longer_than_segments() {
+        for lengths in [
+            [&[60; 5][..], &[45; 3]],
+            [&[7, 90, 0, 31], &[100]],
+            [&[1], &[2, 0, 200]],
+        ] {
+            let streams = [0, 1].map(|group: usize| {
+                let receivers = lengths[1 - group].len();
+                stream(lengths[group], receivers, Division::Evenly)
+            });
+            for segment in [1, 7, 20, 1000] {
+                let parts = Arc::new(Parts::new(&streams, segment));
+                let first_group = lengths[0].len();
+                for rank in 0..first_group + lengths[1].len() {
+                    let exchange = Exchange::new(parts.clone(), first_group, rank);
+                    let mut sent = vec![0; parts.iter().count()];
+                    let mut round = Round::default();
+                    for index in 0..exchange.shape().rounds {
+                        round.clear();
+                        exchange.fill(index, &mut round);
+                        for outgoing in &round.sends {
+                            let Block { message, of, .. } = outgoing.block;
+                            let part = parts.parts[message];
+                            let units = outgoing.block.range(part.length).len();
+                            assert!(units <= segment, "{units} of {segment}");
+                            assert_eq!(of, part.length.div_ceil(segment));
+                            sent[message] += units;
+                        }
+                    }
+                    for (part, sent) in parts.iter().zip(sent).filter(|&(_, sent)| sent > 0) {
+                        assert_eq!(part.length, sent);
+                    }
+                }
+            }
+        }
+    }
 }

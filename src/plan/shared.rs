@@ -666,4 +666,48 @@ mod tests {
             }
         }
     }
+
+    /// A process combines its own part alone, if no part is more than a quarter longer than the
+    /// mean.
+    #[test]
+    fn parts_of_about_one_length_are_combined_by_their_own() {
+        for (lengths, expected) in [
+            (vec![8; 4], true),
+            (vec![10, 6, 8, 8], true),
+            (vec![10, 10, 6, 6], true),
+            (vec![11, 6, 8, 7], false),
+            (vec![32, 0, 0, 0], false),
+            (vec![3], true),
+        ] {
+            let processes = lengths.len();
+            let pattern = Pattern::Scattered(consecutive(&lengths));
+            for plan in plans(&pattern, processes, 1000) {
+                let mut step = Step::default();
+                plan.fill(0, &mut step);
+                assert_eq!(step.meets_again, !expected, "{lengths:?}");
+            }
+        }
+        assert!(!plans(&Pattern::ToAll(8), 4, 8)[0].is_direct);
+    }
+
+    /// What is put, combined and taken has units, in slots of any size.
+    #[test]
+    fn no_step_has_anything_empty() {
+        for processes in PROCESSES {
+            let empty = Pattern::Moved(consecutive(&vec![0; processes]));
+            for pattern in patterns(processes).into_iter().chain([empty]) {
+                for room in [processes + 1, 3 * processes, 1000] {
+                    for plan in plans(&pattern, processes, room) {
+                        for index in 0..plan.steps() {
+                            let mut step = Step::default();
+                            plan.fill(index, &mut step);
+                            let mut all = step.puts.iter().chain(&step.takes);
+                            assert!(all.all(|copied| copied.length > 0), "{step:?}");
+                            assert!(step.fold.is_none_or(|fold| fold.length > 0), "{step:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -229,4 +229,17 @@ mod tests {
             }
         }
     }
+
+    /// No process has more children than the root.
+    #[test]
+    fn the_root_has_the_most_children() {
+        for p in [1, 2, 3, 5, 7, 9, 16, 17, 31, 32, 33] {
+            for root in [0, p / 2, p - 1] {
+                let tree = Succession::new(p).tree_from(root);
+                let most = (0..p).map(|rank| tree.children(rank).count()).max();
+                assert_eq!(most, Some(tree.most_children()), "p={p} root={root}");
+                assert_eq!(most, Some(tree.children(root).count()), "p={p} root={root}");
+            }
+        }
+    }
 }

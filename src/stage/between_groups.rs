@@ -111,4 +111,23 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn all_are_the_processes_of_both_groups() {
+        for sizes in [[1, 1], [3, 5], [5, 3], [17, 2]] {
+            for own in 0..2 {
+                let groups = Groups {
+                    sizes,
+                    own,
+                    rank: 0,
+                };
+                let of_both: Vec<_> = groups.of(0).chain(groups.of(1)).collect();
+                assert_eq!(of_both, (0..groups.all()).collect::<Vec<_>>());
+                assert_eq!(
+                    groups.of(own).len() + groups.of(groups.other()).len(),
+                    groups.all()
+                );
+            }
+        }
+    }
 }

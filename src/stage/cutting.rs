@@ -242,4 +242,11 @@ mod tests {
         assert_eq!(Cutting::in_strips(4, 1), Cutting::Even);
         assert_eq!(Cutting::in_strips(7, 4), Cutting::Even);
     }
+
+    #[test]
+    fn no_blocks_need_no_strips() {
+        assert_eq!(Cutting::in_strips(0, 4), Cutting::Even);
+        assert_eq!(Cutting::in_strips(4, 4), Cutting::Strips(4));
+        assert_eq!(Cutting::in_strips(2, 2), Cutting::Strips(2));
+    }
 }

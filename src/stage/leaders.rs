@@ -186,3 +186,61 @@ pub fn lengths_of_nodes<'a>(
         ranks.map(|&rank| messages[rank].length).sum()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::Placement;
+    use crate::schedule::Rule;
+
+    /// What each process has of nodes, with the lengths of the messages.
+    fn machines(nodes: Nodes) -> Vec<Machine> {
+        let (nodes, ranks) = (Arc::new(nodes), (0..9).collect::<Vec<_>>());
+        let of = |place| Machine::new(nodes.clone(), &ranks, place, Rule::default());
+        (0..9).map(of).collect()
+    }
+
+    /// Of each node the rank with the longest message leads, the lowest of several.
+    #[test]
+    fn the_longest_message_leads() {
+        for (lengths, expected) in [
+            ([5; 9], [0, 3, 6]),
+            ([9, 1, 1, 7, 7, 2, 3, 2, 1], [0, 3, 6]),
+            ([1, 9, 1, 2, 7, 7, 1, 2, 3], [1, 4, 8]),
+            ([1, 2, 3, 7, 6, 5, 0, 0, 0], [2, 3, 6]),
+            ([0, 0, 1, 0, 2, 0, 3, 0, 0], [2, 4, 6]),
+        ] {
+            let messages: Vec<_> = crate::stage::consecutive(lengths).collect();
+            let machines = machines(Nodes::of_size(9, 3, Placement::Blocked));
+            let leaders = machines.iter().filter(|machine| leads(machine, &messages));
+            let leaders: Vec<_> = leaders.map(|machine| machine.place).collect();
+            assert_eq!(leaders, expected, "{lengths:?}");
+        }
+    }
+
+    /// A leader scatters what it has combined from where that is: the input may be elsewhere.
+    #[test]
+    fn a_leader_scatters_its_results() {
+        let span = |rank: usize| Span {
+            input: 100 + 3 * rank,
+            result: 3 * (rank % 3),
+            length: 3,
+        };
+        let messages: Vec<_> = (0..9).map(span).collect();
+        for machine in machines(Nodes::of_size(9, 3, Placement::Blocked)) {
+            let (team, cut) = (
+                Team::whole(9, machine.place, Rule::default()),
+                Cut::Blocks(2),
+            );
+            let mut stages = Stages::default();
+            stages.reduce_scatter_by_leaders((&team, &machine), &messages, cut, false);
+            let [combined, scattered] = stages.as_slice() else {
+                panic!("{} stages", stages.as_slice().len());
+            };
+            assert_eq!(combined.view.messages, messages);
+            assert!(scattered.view.in_place);
+            let own = [0, 3, 6].map(|result| Span::at(result..result + 3));
+            assert_eq!(scattered.view.messages, own);
+        }
+    }
+}

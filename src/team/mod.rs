@@ -270,4 +270,15 @@ mod tests {
             assert!(team.kept.schedules.lock().len() <= ROOTS);
         }
     }
+
+    #[test]
+    fn messages_with_data_are_those_of_some_length() {
+        let team = team(&(0..7).collect::<Vec<_>>(), 3);
+        let held = team.filled([0, 4, 1, 0, 0, 9, 0].into_iter());
+        assert_eq!(*held, [1, 2, 5]);
+        // Whoever still has the list of a call keeps it.
+        assert!(team.filled([0; 7].into_iter()).is_empty());
+        assert_eq!(*team.filled([2; 7].into_iter()), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(*held, [1, 2, 5]);
+    }
 }

@@ -256,6 +256,9 @@ fn rounds_are_as_wide_as_plans_say() {
         }
         if matches!(plan, AnyPlan::LeadersBroadcast(_)) {
             assert_eq!(widths.iter().max(), Some(&1), "{name}");
+            // Every other round is across nodes, as if each were one process.
+            let across = |of: &[usize]| of.iter().step_by(2).copied().collect::<Vec<_>>();
+            assert_eq!(across(&most), across(&widths), "{name}");
         }
     });
 }
