@@ -958,7 +958,7 @@ mod tests {
                 Asked::Combine(in_input(0), in_result(0), 6),
             ];
             assert_eq!(apart[..2], first, "p={p}");
-            assert!(!apart.iter().any(|asked| is_copy(asked)), "p={p}");
+            assert!(!apart.iter().any(is_copy), "p={p}");
             let in_place = asked(&team, whole, true, plan(), 6);
             let is_aside = |asked: &Asked| match asked {
                 Asked::Receive(place, _) => place.space == Space::Scratch,

@@ -374,3 +374,24 @@ fn broadcasts_by_lanes_need_no_scratch() {
         assert_eq!(scratch_units(&stages, pacing), 0, "{nodes:?} {lanes} {n}");
     }
 }
+
+/// Where all processes are heads, no message has more than one part of a block.
+#[test]
+fn heads_send_each_other_single_parts() {
+    let mut seen = [0; 2];
+    for (nodes, lanes, n, root) in rooted_cases() {
+        let p = nodes.processes();
+        let ranks: Vec<_> = (0..p).collect();
+        let team = Team::whole(p, root, Rule::Halving);
+        let machine = Machine::new(nodes.clone(), &ranks, root, Rule::Halving);
+        let mut stages = Stages::default();
+        stages.broadcast_by_lanes((&team, &machine), root, (n, lanes), 0..LENGTH);
+        let plan = &stages.as_slice()[0].plan;
+        let widest = (0..plan.shape().rounds).map(|index| plan.width(index));
+        let are_all_heads = nodes.largest() <= lanes;
+        let expected = if are_all_heads { 1 } else { lanes };
+        assert_eq!(widest.max(), Some(expected), "{nodes:?} {lanes} {n}");
+        seen[usize::from(are_all_heads)] += 1;
+    }
+    assert!(seen.iter().all(|&count| count > 20), "{seen:?}");
+}
