@@ -96,6 +96,7 @@ fn may_be_ours(facts: &Facts, settings: &Settings, is_native: bool) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use super::super::Operation;
     use super::*;
 
     /// If both ways take as long, they need not change.
@@ -116,5 +117,112 @@ mod tests {
         let tries =
             |callbacks| tries_relay(Duration::from_millis(8), Duration::from_millis(callbacks));
         assert!(tries(0) && tries(2) && !tries(3));
+    }
+
+    fn of(operation: Operation, processes: usize, nodes: usize) -> Facts {
+        Facts {
+            nodes,
+            ..Facts::new(operation, processes)
+        }
+    }
+
+    /// How values of so many bytes are sent in four steps by four processes.
+    fn sent(
+        successive_by: Successive,
+        scratch_max: u64,
+        bytes: usize,
+    ) -> Result<Algorithm, Reason> {
+        let settings = Settings {
+            successive: successive_by,
+            scratch_max,
+            ..Settings::default()
+        };
+        successive(&of(Operation::SuccessiveBcast, 4, 4), &settings, 4, bytes)
+    }
+
+    /// Where each of three processes or more has a dozen steps, with values of 4 KiB at most.
+    #[test]
+    fn both_ways_are_measured_where_small_values_have_many_steps() {
+        let is_measured = |processes, steps, bytes| {
+            let facts = of(Operation::SuccessiveBcast, processes, processes);
+            let way = successive(&facts, &Settings::default(), steps, bytes);
+            assert!(matches!(way, Ok(Algorithm::Measured | Algorithm::Trees)));
+            way == Ok(Algorithm::Measured)
+        };
+        let largest = 4096 + 64;
+        assert!(is_measured(3, 36, largest) && is_measured(100, 1200, 8));
+        assert!(!is_measured(3, 35, largest) && !is_measured(100, 1199, 8));
+        assert!(!is_measured(3, 36, largest + 1));
+        assert!(!is_measured(2, 1200, 8));
+    }
+
+    /// Two values of each process may take 16 MiB, or what scratch may be if that is less.
+    #[test]
+    fn values_that_memory_does_not_hold_go_along_trees() {
+        let mib = 1 << 20;
+        for (scratch_max, largest) in [(64 * mib, 2 << 20), (8000, 1000)] {
+            let by_relay = |bytes| sent(Successive::Relay, scratch_max, bytes);
+            assert_eq!(by_relay(largest), Ok(Algorithm::Relay));
+            assert_eq!(by_relay(largest + 1), Ok(Algorithm::Trees));
+            assert_eq!(by_relay(usize::MAX), Ok(Algorithm::Trees));
+        }
+        assert_eq!(sent(Successive::Trees, 64 * mib, 8), Ok(Algorithm::Trees));
+    }
+
+    /// Messages are cut between nodes, and within one only if that is forced.
+    #[test]
+    fn growing_operands_go_as_settings_say() {
+        let with = |merging, force, nodes| {
+            let settings = Settings {
+                merging,
+                force,
+                segment: 1000,
+                ..Settings::default()
+            };
+            growing(&of(Operation::AllreduceV, 16, nodes), &settings)
+        };
+        let whole = MESSAGE_MAX as usize;
+        for (force, nodes, segment) in [
+            (false, 1, whole),
+            (false, 2, 1000),
+            (false, 16, 1000),
+            (true, 1, 1000),
+            (true, 2, 1000),
+        ] {
+            let (growing, disseminated) = (
+                Algorithm::Growing { segment },
+                Algorithm::Dissemination { segment },
+            );
+            assert_eq!(with(Merging::Auto, force, nodes), Ok(growing));
+            assert_eq!(with(Merging::Circulant, force, nodes), Ok(growing));
+            assert_eq!(with(Merging::Dissemination, force, nodes), Ok(disseminated));
+            assert_eq!(with(Merging::Allgather, force, nodes), Err(Reason::Chosen));
+        }
+    }
+
+    /// By MPI's collectives go calls of one process, and what settings leave to them.
+    #[test]
+    fn what_is_not_ours_has_a_reason() {
+        let reasons = |processes, settings: &Settings| {
+            let facts = |operation| of(operation, processes, processes);
+            [
+                successive(&facts(Operation::SuccessiveBcast), settings, 4, 8).err(),
+                growing(&facts(Operation::AllreduceV), settings).err(),
+            ]
+        };
+        let auto = Settings::default();
+        assert_eq!(reasons(1, &auto), [Some(Reason::OneProcess); 2]);
+        assert_eq!(reasons(2, &auto), [None; 2]);
+        let native = Settings {
+            successive: Successive::Native,
+            merging: Merging::Allgather,
+            ..Settings::default()
+        };
+        assert_eq!(reasons(2, &native), [Some(Reason::Chosen); 2]);
+        let disabled = Settings {
+            disable: true,
+            ..native
+        };
+        assert_eq!(reasons(2, &disabled), [Some(Reason::Disabled); 2]);
     }
 }
