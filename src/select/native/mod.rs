@@ -200,6 +200,7 @@ fn across_groups(call: &Facts) -> Cost {
 mod tests {
     use super::super::algorithm::Algorithm;
     use super::super::cost::circulant;
+    use super::super::facts::Order;
     use super::*;
 
     #[test]
@@ -314,6 +315,220 @@ mod tests {
                         assert!(seconds(&facts, network) > 1.5 * port, "{facts:?}");
                     }
                 }
+            }
+        }
+    }
+
+    /// The patterns that differ: start-ups, and bytes over the problem's.
+    fn charged(facts: &Facts) -> Vec<[f64; 2]> {
+        let mut all = patterns(facts).to_vec();
+        all.dedup();
+        let over = |cost: Cost| [cost.rounds, cost.bytes / facts.bytes as f64];
+        all.into_iter().map(over).collect()
+    }
+
+    fn assert_charged(facts: &Facts, expected: &[[f64; 2]]) {
+        let charged = charged(facts);
+        assert_eq!(charged.len(), expected.len(), "{facts:?}: {charged:?}");
+        for (found, expected) in charged.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found - expected).abs() < 1e-9, "{facts:?}: {charged:?}");
+        }
+    }
+
+    const KIB: u64 = 1 << 10;
+
+    #[test]
+    fn what_has_no_parts_is_charged_by_the_table() {
+        use Operation::{Allreduce, Bcast, Reduce};
+        for (operation, processes, nodes, bytes, expected) in [
+            (Bcast, 16, 16, 64 * KIB, [[4.0, 4.0], [8.0, 15.0 / 8.0]]),
+            (Bcast, 17, 17, 64 * KIB, [[5.0, 5.0], [21.0, 32.0 / 17.0]]),
+            (Bcast, 32, 8, 64 * KIB, [[5.0, 3.0], [10.0, 7.0 / 4.0]]),
+            (Bcast, 36, 9, 64 * KIB, [[6.0, 4.0], [12.0, 16.0 / 9.0]]),
+            (Reduce, 16, 16, 64 * KIB, [[4.0, 4.0], [8.0, 15.0 / 8.0]]),
+            (
+                Reduce,
+                17,
+                17,
+                64 * KIB,
+                [[5.0, 5.0], [9.0, 15.0 / 8.0 + 1.0]],
+            ),
+            (Reduce, 36, 12, 64 * KIB, [[6.0, 4.0], [12.0, 7.0 / 4.0]]),
+            (Allreduce, 16, 16, 64 * KIB, [[4.0, 4.0], [8.0, 15.0 / 8.0]]),
+            (
+                Allreduce,
+                17,
+                17,
+                64 * KIB,
+                [[6.0, 6.0], [10.0, 15.0 / 8.0 + 2.0]],
+            ),
+            (Allreduce, 32, 8, 64 * KIB, [[5.0, 3.0], [10.0, 7.0 / 4.0]]),
+            (
+                Allreduce,
+                16,
+                16,
+                256 * KIB - 1,
+                [[4.0, 4.0], [8.0, 15.0 / 8.0]],
+            ),
+        ] {
+            assert_charged(
+                &Facts::regular(operation, bytes, processes, nodes),
+                &expected,
+            );
+        }
+        let large = Facts::regular(Allreduce, 256 * KIB, 16, 16);
+        assert_charged(&large, &[[4.0, 2.9]]);
+    }
+
+    /// Open MPI's allreduces of rounded numbers, from 32 KiB on: of version 5 by leaders, and of
+    /// version 4 across nodes whose processes are no power of two.
+    #[test]
+    fn allreduces_on_nodes_are_charged_by_the_library() {
+        let facts = |library, bytes, processes, nodes| Facts {
+            library,
+            ..Facts::regular(Operation::Allreduce, bytes, processes, nodes)
+        };
+        let least = 32 * KIB;
+        let as_any = |call: &Facts| {
+            let any = Facts {
+                library: Library::Other,
+                ..*call
+            };
+            assert_eq!(charged(call), charged(&any), "{call:?}");
+        };
+        let by_leaders = facts(Library::OpenMpi5, least, 48, 16);
+        let across = facts(Library::OpenMpi4, least, 48, 16);
+        assert_charged(&by_leaders, &[[6.0, 5.0]]);
+        assert_charged(&across, &[[6.0, 12.0], [12.0, 3.0 * 15.0 / 8.0]]);
+        for call in [by_leaders, across] {
+            as_any(&facts(call.library, least - 1, 48, 16));
+            as_any(&facts(call.library, least, 48, 48));
+            as_any(&Facts {
+                order: Order::Any,
+                ..call
+            });
+        }
+        as_any(&facts(Library::OpenMpi4, least, 64, 16));
+        as_any(&facts(Library::Mpich, least, 48, 16));
+        let large = facts(Library::OpenMpi5, 1 << 20, 48, 16);
+        assert_charged(&large, &[[6.0, 5.0]]);
+    }
+
+    #[test]
+    fn allgathers_are_charged_by_the_table() {
+        let charge = |processes, nodes, bytes, expected: &[[f64; 2]]| {
+            let facts = Facts::regular(Operation::Allgather, bytes, processes, nodes);
+            assert_charged(&facts, expected);
+        };
+        let volume = 1.05 * 15.0 / 16.0;
+        charge(16, 16, 64 * KIB, &[[4.0, volume], [7.5, volume]]);
+        charge(16, 16, 512 * KIB - 16, &[[4.0, volume], [7.5, volume]]);
+        charge(16, 16, 512 * KIB, &[[7.5, volume]]);
+        let volume = 1.05 * 16.0 / 17.0;
+        charge(17, 17, 17 * KIB, &[[5.0, volume], [8.0, volume]]);
+        let charge = |processes, nodes, bytes, times, expected: &[[f64; 2]]| {
+            let facts = Facts {
+                largest: times * bytes / processes as u64,
+                ..Facts::regular(Operation::Allgatherv, bytes, processes, nodes)
+            };
+            assert_charged(&facts, expected);
+        };
+        // The largest part is in each message, and 12 KiB more of it than of others go around.
+        let around = 1.1 * 15.0 / 16.0;
+        let last = 15.0 * 12.0 / 64.0;
+        charge(
+            16,
+            16,
+            64 * KIB,
+            4,
+            &[[4.0, 1.1 * 1.25], [7.5, around + last]],
+        );
+        // 32 KiB of it at most.
+        let last = 15.0 * 32.0 / 1024.0;
+        charge(
+            16,
+            16,
+            1024 * KIB,
+            4,
+            &[[4.0, 1.1 * 1.25], [7.5, around + last]],
+        );
+        let around = 1.1 * 7.0 / 8.0;
+        let on_nodes = [
+            [5.0, 4.0 * 1.1 * 7.0 / 8.0],
+            [10.0, 7.0 / 8.0 + 3.0],
+            [15.0, 3.0 * 1.1 * 7.0 / 8.0],
+            [4.7, around],
+        ];
+        charge(32, 8, 64 * KIB, 1, &on_nodes);
+        let last = (7.0 + 0.05 * 24.0) * 32.0 / 64.0;
+        let on_nodes = [
+            [5.0, 4.0 * 3.3],
+            [10.0, 7.0 / 8.0 + 3.0],
+            [15.0, 3.0 * 3.3],
+            [4.7, around + last],
+        ];
+        charge(32, 8, 64 * KIB, 32, &on_nodes);
+    }
+
+    /// Between three nodes and fewer, but what has parts on equal nodes of several processes.
+    #[test]
+    fn between_few_nodes_there_is_one_pattern() {
+        use Operation::{Allgather, Alltoall, Bcast, Gather, ReduceScatter};
+        let on = |operation, processes, nodes| {
+            let bytes = 24 * KIB * processes as u64;
+            Facts::regular(operation, bytes, processes, nodes)
+        };
+        for (operation, processes, nodes, expected) in [
+            (Bcast, 3, 3, [2.0, 1.0]),
+            (Bcast, 12, 3, [4.0, 1.0]),
+            (Bcast, 16, 1, [4.0, 1.0]),
+            (Allgather, 3, 3, [2.0, 2.0 / 3.0]),
+            (Allgather, 16, 1, [4.0, 15.0 / 16.0]),
+            (Alltoall, 12, 3, [4.0, 2.0 / 3.0]),
+            (Alltoall, 16, 16, [4.0, 15.0 / 16.0]),
+            (Gather, 32, 8, [5.0, 7.0 / 8.0]),
+        ] {
+            assert_charged(&on(operation, processes, nodes), &[expected]);
+        }
+        assert_eq!(charged(&on(Bcast, 4, 4)).len(), 2);
+        for operation in [Allgather, ReduceScatter] {
+            assert!(charged(&on(operation, 12, 3)).len() > 1);
+            let uneven = Facts {
+                smallest_node: Some(1),
+                ..on(operation, 12, 3)
+            };
+            assert_charged(&uneven, &[[4.0, 2.0 / 3.0]]);
+        }
+    }
+
+    /// Three times all bytes, or as in a broadcast more; once, where processes share nodes or these
+    /// are few.
+    #[test]
+    fn calls_between_groups_are_charged_for_a_root_that_gathers() {
+        let charge = |operation, nodes, volume| {
+            let facts = Facts {
+                smaller_group: 4,
+                ..Facts::regular(operation, 65_536, 12, nodes)
+            };
+            assert_charged(&facts, &[[8.0, volume]]);
+        };
+        charge(Operation::Bcast, 12, 3.6);
+        charge(Operation::Allgatherv, 12, 3.0);
+        for operation in [Operation::Bcast, Operation::Allgatherv] {
+            charge(operation, 3, 1.0);
+            charge(operation, 11, 1.0);
+        }
+    }
+
+    /// Without a network it is the pattern that takes the least on the shipped one.
+    #[test]
+    fn the_shipped_cost_is_the_fastest_on_the_shipped_network() {
+        for bytes in [64, 4096, 65_536, 1 << 20] {
+            for operation in [Operation::Bcast, Operation::Reduce, Operation::Allgatherv] {
+                let facts = Facts::regular(operation, bytes, 16, 16);
+                let cost = shipped_cost(&facts);
+                let least = seconds(&facts, Network::SHIPPED);
+                assert_eq!(cost.on(Network::SHIPPED), least, "{facts:?}");
             }
         }
     }

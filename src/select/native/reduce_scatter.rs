@@ -251,4 +251,141 @@ mod tests {
             assert_charged_fairly(&facts, measured);
         }
     }
+
+    /// The patterns that differ, with the largest part so many times the mean: start-ups, and bytes
+    /// over the problem's.
+    fn charged(facts: Facts, times: u64) -> Vec<[f64; 2]> {
+        let facts = Facts {
+            largest: times * facts.bytes / facts.processes as u64,
+            ..facts
+        };
+        let mut all = patterns(&facts, &Spread::of(&facts)).to_vec();
+        all.dedup();
+        let over = |cost: Cost| [cost.rounds, cost.bytes / facts.bytes as f64];
+        all.into_iter().map(over).collect()
+    }
+
+    /// Processes, nodes, bytes, the largest part over the mean, and the patterns.
+    type Charged<'a> = (usize, usize, u64, u64, &'a [[f64; 2]]);
+
+    fn assert_charged(library: Library, expected: &[Charged]) {
+        for &(processes, nodes, bytes, times, expected) in expected {
+            let regular = Facts::regular(Operation::ReduceScatter, bytes, processes, nodes);
+            let charged = charged(Facts { library, ..regular }, times);
+            let name = format!("{library:?}, {processes} on {nodes}, {bytes} x {times}");
+            assert_eq!(charged.len(), expected.len(), "{name}: {charged:?}");
+            let pairs = charged.iter().flatten().zip(expected.iter().flatten());
+            for (found, expected) in pairs {
+                assert!((found - expected).abs() < 1e-4, "{name}: {charged:?}");
+            }
+        }
+    }
+
+    const KIB: u64 = 1 << 10;
+
+    #[test]
+    fn mpich_halves_or_exchanges_in_pairs() {
+        assert_charged(
+            Library::Mpich,
+            &[
+                (16, 16, 64 * KIB, 1, &[[4.0, 15.0 / 16.0]]),
+                (17, 17, 17 * KIB, 1, &[[6.0, 16.0 / 17.0 + 1.0]]),
+                (
+                    17,
+                    17,
+                    17 * 16 * KIB,
+                    1,
+                    &[[6.0, 1.15 * (16.0 / 17.0 + 1.0)]],
+                ),
+                (16, 16, 256 * KIB - 16, 1, &[[4.0, 15.0 / 16.0]]),
+                (16, 16, 256 * KIB, 1, &[[4.0, 1.15 * 15.0 / 16.0]]),
+                (32, 8, 64 * KIB, 2, &[[3.1, 4.0 * 7.0 / 8.0]]),
+                (32, 8, 64 * KIB, 4, &[[3.1, 8.0 * 7.0 / 8.0]]),
+                (32, 8, 64 * KIB, 32, &[[3.1, 4.0 * 3.0 * 7.0 / 8.0]]),
+                (16, 16, 512 * KIB, 1, &[[7.5, 15.0 / 16.0]]),
+                (16, 16, 512 * KIB, 3, &[[7.5, 3.0 * 15.0 / 16.0]]),
+                (32, 8, 512 * KIB, 1, &[[14.15, 4.0 * 7.0 / 8.0]]),
+                (32, 8, 512 * KIB, 16, &[[14.15, 16.0 * 7.0 / 8.0]]),
+                (16, 16, 16 * 96 * KIB - 16, 1, &[[7.5, 15.0 / 16.0]]),
+                (16, 16, 16 * 96 * KIB, 1, &[[7.5, 1.15 * 15.0 / 16.0]]),
+            ],
+        );
+    }
+
+    #[test]
+    fn open_mpi_goes_by_its_tables() {
+        assert_charged(
+            Library::OpenMpi4,
+            &[
+                (16, 4, 256 * KIB - 16, 1, &[[2.1, 3.0]]),
+                (16, 4, 256 * KIB, 1, &[[2.1, 0.75]]),
+                (16, 4, 256 * KIB, 8, &[[2.1, 1.5]]),
+                (32, 8, 256 * KIB, 1, &[[3.1, 7.0 / 8.0]]),
+                (32, 8, 512 * KIB - 32, 1, &[[3.1, 7.0 / 8.0]]),
+                (32, 8, 512 * KIB, 1, &[[4.7, 7.0 / 8.0]]),
+                (64, 8, 512 * KIB, 1, &[[3.15, 7.0 / 8.0]]),
+                (64, 8, 512 * KIB, 4, &[[3.15, 2.0 * 7.0 / 8.0]]),
+                (64, 8, 768 * KIB - 64, 1, &[[3.15, 7.0 / 8.0]]),
+                (64, 8, 768 * KIB, 1, &[[3.15, 1.35 * 7.0 / 8.0]]),
+                (48, 16, 256 * KIB, 1, &[[4.1, 3.0 * 15.0 / 16.0]]),
+                // Parts of 96 KiB, and nodes of one process, are charged as with any library.
+                (64, 8, 64 * 96 * KIB, 1, &[[6.0, 1.15 * 7.0 / 8.0]]),
+                (17, 17, 17 * KIB, 1, &[[6.0, 16.0 / 17.0 + 1.0]]),
+            ],
+        );
+    }
+
+    #[test]
+    fn others_have_the_fastest_of_all_patterns() {
+        let on_nodes = [
+            [5.0, 4.0 * 7.0 / 8.0],
+            [10.0, 7.0 / 8.0 + 3.0],
+            [15.0, 3.0 * 7.0 / 8.0],
+            [4.7, 7.0 / 8.0],
+        ];
+        assert_charged(
+            Library::Other,
+            &[
+                (16, 16, 64 * KIB, 1, &[[4.0, 15.0 / 16.0]]),
+                (17, 17, 17 * KIB, 1, &[[6.0, 16.0 / 17.0 + 1.0]]),
+                (16, 16, 512 * KIB - 16, 1, &[[4.0, 15.0 / 16.0]]),
+                (
+                    16,
+                    16,
+                    512 * KIB,
+                    1,
+                    &[[4.0, 15.0 / 16.0], [7.5, 15.0 / 16.0]],
+                ),
+                (32, 8, 64 * KIB, 1, &on_nodes),
+                (16, 16, 16 * 96 * KIB, 1, &[[4.0, 1.15 * 15.0 / 16.0]]),
+                (16, 16, 16 * 96 * KIB, 4, &[[4.0, 3.6 * 15.0 / 16.0]]),
+                (16, 16, 16 * 96 * KIB, 16, &[[4.0, 4.0 * 15.0 / 16.0]]),
+            ],
+        );
+    }
+
+    /// MPI_Reduce_scatter_block has equal parts, and no ring in Open MPI. What keeps the order of
+    /// the ranks is charged as with any library.
+    #[test]
+    fn a_call_is_charged_for_what_it_is() {
+        let facts = |library, order, operation| Facts {
+            library,
+            order,
+            ..Facts::regular(operation, 1000 * KIB, 20, 5)
+        };
+        let block = |library, times| {
+            let operation = Operation::ReduceScatterBlock;
+            charged(facts(library, Order::Commutative, operation), times)
+        };
+        for library in [Library::Mpich, Library::OpenMpi4, Library::Other] {
+            assert_eq!(block(library, 20), block(library, 1), "{library:?}");
+            let ordered = facts(library, Order::Ranks, Operation::ReduceScatter);
+            let any = facts(Library::Other, Order::Commutative, Operation::ReduceScatter);
+            assert_eq!(charged(ordered, 3), charged(any, 3), "{library:?}");
+        }
+        let [[startups, volume]] = block(Library::OpenMpi4, 1)[..] else {
+            panic!("several patterns")
+        };
+        assert!((startups - 3.1).abs() < 1e-9 && (volume - 4.0 * 0.8).abs() < 1e-9);
+    }
 }
