@@ -450,3 +450,190 @@ pub(super) fn is_gray(facts: &Facts, settings: &Settings) -> bool {
         && facts.follows
         && (1..=GRAY_MAX).contains(&facts.bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Rule;
+
+    /// A regular call in any order.
+    fn call(operation: Operation, bytes: u64, processes: usize, nodes: usize) -> Facts {
+        Facts {
+            order: Order::Any,
+            ..Facts::regular(operation, bytes, processes, nodes)
+        }
+    }
+
+    /// A step of two lanes brings 5 parts, and of eight 23. A block of 8 nodes of 4 processes takes
+    /// 14 steps, and 8 nodes of 8 take 16; so many steps are under way besides as rounds may be. A
+    /// call of few blocks has fewer steps. What is sent has a part for each lane.
+    #[test]
+    fn a_reduction_by_lanes_has_the_scratch_that_it_needs() {
+        for (processes, lanes, [window, sends], blocks, parts) in [
+            (32, 2, [1, 2], 100, 5 * (14 + 3) + 2 * 8),
+            (32, 2, [1, 2], 12, 5 * (14 + 3) + 2 * 8),
+            (32, 2, [1, 2], 11, 5 * (11 + 5) + 2 * 8),
+            (32, 2, [1, 2], 1, 5 * (1 + 5) + 2 * 8),
+            (64, 8, [4, 5], 100, 23 * (16 + 8) + 8 * 64),
+            (64, 8, [3, 2], 100, 23 * (16 + 5) + 8 * 32),
+        ] {
+            let facts = call(Operation::Reduce, 3_000_000, processes, 8);
+            let cut = Cut::Blocks(blocks);
+            let by_lanes = |scratch_max| {
+                let settings = Settings {
+                    lanes,
+                    window,
+                    sends,
+                    scratch_max,
+                    ..Settings::default()
+                };
+                let by_leaders = Some(Algorithm::Leaders { cut });
+                in_blocks_by_lanes(&facts, &settings, Sizing::Given, by_leaders)
+            };
+            let needed = parts * 3_000_000u64.div_ceil((blocks * lanes) as u64);
+            let all = Algorithm::Lanes { cut, lanes };
+            assert_eq!(
+                by_lanes(needed),
+                Some(all),
+                "{blocks} blocks, {lanes} lanes"
+            );
+            assert_eq!(by_lanes(needed - 1), None, "{blocks} blocks, {lanes} lanes");
+        }
+    }
+
+    #[test]
+    fn a_broadcast_by_lanes_needs_no_scratch() {
+        let settings = Settings {
+            scratch_max: 0,
+            ..Settings::default()
+        };
+        let bcast = call(Operation::Bcast, 1 << 20, 64, 8);
+        let by_lanes = slots(&bcast, &settings, Sizing::Unmeasured)[SLOTS - 1];
+        assert!(matches!(by_lanes, Some(Algorithm::Lanes { lanes: 4, .. })));
+    }
+
+    /// The bytes of a step of a call by lanes in one block, if it may be by them.
+    fn step_by_lanes(facts: &Facts, change: impl Fn(&mut Settings)) -> Option<usize> {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let by_lanes = slots(facts, &settings, Sizing::Unmeasured)[SLOTS - 1]?;
+        let expected = facts.processes_per_node();
+        assert!(matches!(by_lanes, Algorithm::Lanes { lanes, .. } if lanes == expected));
+        Some(by_lanes.segment())
+    }
+
+    /// Where settings ask for several blocks, what can have several is not by lanes in one.
+    #[test]
+    fn lanes_of_calls_with_parts_have_one_block() {
+        let is_by_lanes = |operation, blocks| {
+            let facts = call(operation, 1 << 20, 64, 8);
+            step_by_lanes(&facts, |settings| settings.blocks = blocks).is_some()
+        };
+        for operation in [Operation::Allgatherv, Operation::ReduceScatter] {
+            assert!(is_by_lanes(operation, None) && is_by_lanes(operation, Some(1)));
+            assert!(!is_by_lanes(operation, Some(2)), "{operation:?}");
+        }
+        assert!(is_by_lanes(Operation::Allreduce, Some(2)));
+    }
+
+    /// A process has one message at a time for each round within its node, and one across: 64 at
+    /// most.
+    #[test]
+    fn lanes_have_no_more_messages_at_a_time_than_are_allowed() {
+        for (skips, k, is_allowed) in [
+            (Rule::Linear, 64, true),
+            (Rule::Linear, 65, false),
+            (Rule::Halving, 65, true),
+        ] {
+            let facts = call(Operation::Allgather, 1 << 20, 4 * k, 4);
+            let step = step_by_lanes(&facts, |settings| settings.skips = skips);
+            assert_eq!(step.is_some(), is_allowed, "{skips:?} {k}");
+        }
+    }
+
+    /// Scratch holds the parts that a reduce-scatter by lanes receives in three quarters, and in
+    /// the other the messages of a step: here of 3 rounds of 3 messages for each of 4 processes.
+    #[test]
+    fn steps_of_lanes_fit_into_scratch() {
+        let scatter = call(Operation::ReduceScatterBlock, 3_000_000, 32, 8);
+        let allgather = call(Operation::Allgather, 3_000_000, 32, 8);
+        let step = |facts, scratch_max| {
+            step_by_lanes(facts, |settings: &mut Settings| {
+                settings.scratch_max = scratch_max;
+            })
+        };
+        let received = scatter.largest * 32;
+        let least = received.div_ceil(3) * 4;
+        assert!(step(&scatter, least).is_some());
+        assert_eq!(step(&scatter, least - 4), None);
+        let messages = 3 * 3 * 4;
+        assert_eq!(step(&allgather, 4 * messages * 1000), Some(1000));
+        assert_eq!(step(&allgather, 4 * messages * 1000 - 1), Some(999));
+        assert_eq!(step(&allgather, 0), Some(1));
+        let of_settings = step_by_lanes(&allgather, |settings| settings.segment = 500);
+        assert_eq!(of_settings, Some(500));
+    }
+
+    /// Large calls come by lanes first, and smaller ones on nodes of many processes, unless they
+    /// have one root.
+    #[test]
+    fn large_calls_are_rather_by_lanes() {
+        let is_first = |operation, bytes, k: usize, sizing| {
+            let facts = call(operation, bytes, 4 * k, 4);
+            let settings = Settings::default();
+            let mut all = candidates(&facts, &settings, sizing);
+            let first = all.next().map(|candidate| candidate.algorithm);
+            matches!(first, Some(Algorithm::Lanes { .. }))
+        };
+        let from = |operation, least, k, sizing| {
+            assert!(is_first(operation, least, k, sizing), "{operation:?}");
+            assert!(!is_first(operation, least - 1, k, sizing), "{operation:?}");
+        };
+        from(Operation::Bcast, 256 << 10, 4, Sizing::Unmeasured);
+        from(Operation::Reduce, 256 << 10, 32, Sizing::Unmeasured);
+        from(Operation::Allreduce, 128 << 10, 15, Sizing::Unmeasured);
+        from(Operation::Allgather, 128 << 10, 4, Sizing::Given);
+        assert!(is_first(Operation::Allgather, 8192, 16, Sizing::Unmeasured));
+        assert!(!is_first(Operation::Bcast, 1 << 30, 4, Sizing::Given));
+    }
+
+    /// Messages that are combined are of a step at most; between groups blocks are.
+    #[test]
+    fn short_messages_are_combined_and_not_cut() {
+        let settings = Settings::default();
+        let of = |operation, largest, smaller_group| {
+            let facts = Facts {
+                largest,
+                smaller_group,
+                ..call(operation, 1 << 20, 16, 16)
+            };
+            flat(&facts, &settings, Sizing::Given)[0]
+        };
+        for (largest, is_short) in [(settings.segment, true), (settings.segment + 1, false)] {
+            let combining = of(Operation::Alltoall, largest, 0);
+            assert_eq!(combining, Some(Algorithm::Combining).filter(|_| is_short));
+            for (operation, by_blocks) in [
+                (Operation::Allgather, is_short),
+                (Operation::Allgatherv, false),
+            ] {
+                let segment = settings.segment as usize;
+                let exchange = Algorithm::Exchange { segment, by_blocks };
+                assert_eq!(of(operation, largest, 4), Some(exchange));
+            }
+        }
+    }
+
+    /// Nobody shares memory with a process that is alone, nor across groups or nodes.
+    #[test]
+    fn memory_is_shared_by_several_processes_of_one_node() {
+        let may_be = |processes, nodes, smaller_group| {
+            let facts = Facts {
+                smaller_group,
+                ..call(Operation::Bcast, 1 << 20, processes, nodes)
+            };
+            shared(&facts, &Settings::default()).is_some()
+        };
+        assert!(may_be(2, 1, 0) && may_be(16, 1, 0));
+        assert!(!may_be(1, 1, 0) && !may_be(16, 2, 0) && !may_be(16, 1, 4));
+    }
+}

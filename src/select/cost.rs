@@ -696,6 +696,45 @@ mod tests {
             assert!(predicted.bytes <= 2.0 * counted.bytes);
         }
     }
+
+    /// The small message is a start-up, and each further byte of the large one takes as long. None
+    /// takes less than on any network.
+    #[test]
+    fn a_network_is_what_its_messages_took() {
+        let of = |small, large| Network::measured(small, large).encode();
+        assert_eq!(
+            of((8, 60_000), (32_768, 6_612_000)),
+            [60_000_000, 200_000_000]
+        );
+        assert_eq!(of((1000, 200), (3000, 300)), [200_000, 50_000]);
+        let least = [50_000, 5_000];
+        assert_eq!(of((8, 0), (32_768, 0)), least);
+        assert_eq!(of((8, 40), (32_768, 20)), least);
+    }
+
+    /// What took longer has slower bytes, and what took less has also shorter start-ups: then a
+    /// call takes as long as it took.
+    #[test]
+    fn a_network_is_corrected_by_a_call() {
+        let network = Network::decode([10_000_000, 1_000_000]);
+        let cost = Cost {
+            rounds: 10.0,
+            bytes: 1e6,
+        };
+        let corrected = |seconds| network.corrected_by((cost, seconds)).encode();
+        assert_eq!(corrected(1.1e-3), network.encode());
+        assert_eq!(corrected(2.1e-3), [10_000_000, 2_000_000]);
+        assert_eq!(corrected(0.55e-3), [5_000_000, 500_000]);
+    }
+
+    #[test]
+    fn costs_are_added() {
+        let cost = |rounds, bytes| Cost { rounds, bytes };
+        assert_eq!(cost(1.0, 20.0).and(cost(3.0, 5.0)), cost(4.0, 25.0));
+        assert_eq!(cost(2.0, 5.0).times(3), cost(6.0, 15.0));
+        let network = Network::decode([2_000_000_000_000, 3_000_000_000_000_000]);
+        assert!((network.seconds(5.0, 7.0) - 31.0).abs() < 1e-9);
+    }
 }
 
 #[cfg(test)]
@@ -864,5 +903,53 @@ mod blocks_tests {
             (2, 7)
         );
         assert_eq!(count(|s| s.operations[0].blocks = Some(9)), (9, 7));
+    }
+
+    /// Each message holds what the blocks of a round are, so the largest problems have more blocks
+    /// than others may: no more of them than that takes, where these are whole phases.
+    #[test]
+    fn the_largest_problems_have_as_many_blocks_as_they_need() {
+        let most = Settings {
+            blocks: Some(BLOCKS_MAX),
+            ..Settings::default()
+        };
+        let reduce = |messages, processes| {
+            let facts = Facts {
+                order: Order::Commutative,
+                ..call(Operation::Reduce, messages * MESSAGE_MAX, processes)
+            };
+            blocks(&facts, &most) as u64
+        };
+        // 2^20 is one more than a multiple of 3, the phases of 8 processes.
+        assert_eq!(reduce(1, 8), BLOCKS_MAX - 1);
+        assert_eq!(reduce(BLOCKS_MAX - 1, 8), BLOCKS_MAX - 1);
+        assert_eq!(reduce(BLOCKS_MAX, 8), BLOCKS_MAX + 2);
+        assert_eq!(reduce(BLOCKS_MAX + 3, 8), BLOCKS_MAX + 5);
+        assert_eq!(reduce(BLOCKS_MAX + 3, 4), BLOCKS_MAX + 4);
+    }
+
+    /// Between groups a broadcast may have several blocks, and what has parts has one.
+    #[test]
+    fn parts_are_not_cut_between_groups() {
+        let given = Settings {
+            blocks: Some(7),
+            ..Settings::default()
+        };
+        let blocks = |operation, smaller_group| {
+            let facts = Facts {
+                smaller_group,
+                ..call(operation, 1 << 20, 13)
+            };
+            blocks(&facts, &given)
+        };
+        assert_eq!([0, 1].map(|group| blocks(Operation::Bcast, group)), [7, 7]);
+        assert_eq!(
+            [0, 4].map(|group| blocks(Operation::Allgatherv, group)),
+            [7, 1]
+        );
+        assert_eq!(
+            [0, 4].map(|group| blocks(Operation::Alltoall, group)),
+            [1, 1]
+        );
     }
 }
