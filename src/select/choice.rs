@@ -1054,4 +1054,51 @@ mod tests {
             }
         }
     }
+
+    /// A setting for calls between groups is none for others.
+    #[test]
+    fn calls_within_a_group_may_be_ours_where_others_are_not_wanted() {
+        let settings = Settings {
+            inter: false,
+            ..Settings::default()
+        };
+        assert!(choose(&call(64 * MIB, 16, 16), &settings).is_ok());
+    }
+
+    /// Before trials a call is in shared memory from some size on, if others share it.
+    #[test]
+    fn calls_are_presumed_in_shared_memory_from_some_size_on() {
+        use Operation::{
+            Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter,
+            ReduceScatterBlock, Scatter,
+        };
+        let auto = Settings::default();
+        let presumed = |operation, bytes, processes, nodes| {
+            let facts = Facts {
+                operation,
+                ..call(bytes, processes, nodes)
+            };
+            presumed(&facts, &auto)
+        };
+        let groups = [
+            (
+                16 << 10,
+                &[Bcast, ReduceScatterBlock, ReduceScatter, Allreduce][..],
+            ),
+            (32 << 10, &[Allgather, Allgatherv, Alltoall, Scatter]),
+            (64 << 10, &[Reduce, Gather]),
+        ];
+        for (least, operations) in groups {
+            for &operation in operations {
+                assert_eq!(presumed(operation, least, 2, 1), SHARED, "{operation:?}");
+                assert_eq!(
+                    presumed(operation, least - 1, 2, 1),
+                    NATIVE,
+                    "{operation:?}"
+                );
+                assert_eq!(presumed(operation, least, 1, 1), NATIVE, "{operation:?}");
+                assert_eq!(presumed(operation, least, 4, 2), NATIVE, "{operation:?}");
+            }
+        }
+    }
 }

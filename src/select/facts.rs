@@ -363,4 +363,17 @@ mod tests {
         }
         assert_eq!(phases(usize::MAX), usize::BITS);
     }
+
+    #[test]
+    fn several_processes_exchange_bytes_if_there_are_any() {
+        let moves = |processes, bytes| {
+            let facts = Facts {
+                bytes,
+                ..Facts::new(Operation::Bcast, processes)
+            };
+            facts.moves_something()
+        };
+        assert!(moves(2, 1) && moves(1000, 1 << 40));
+        assert!(!moves(1, 1) && !moves(2, 0) && !moves(1, 0) && !moves(0, 1));
+    }
 }

@@ -171,4 +171,67 @@ mod tests {
         assert_eq!(kind(Operation::Bcast, 2 * mib - 1, 1), Some((20, 0)));
         assert_eq!(kind(Operation::Bcast, 4095, 4095), None);
     }
+
+    /// From the smallest call of a kind to the largest all are of it, and the others are not.
+    #[test]
+    fn a_kind_knows_the_sizes_of_its_calls() {
+        let kind = |bytes| {
+            let facts = Facts::regular(Operation::Bcast, bytes, 16, 16);
+            Kind::of(&facts, &Settings::default()).expect("a kind")
+        };
+        for bytes in [4096, 5000, 8191, 1 << 20, (1 << 20) + 1, 1 << 62] {
+            let [least, most] = kind(bytes).bytes();
+            assert!(least <= bytes && bytes <= most);
+            assert!(kind(least) == kind(bytes) && kind(most) == kind(bytes));
+            assert_ne!(kind(most + 1), kind(bytes));
+        }
+        let largest = kind(u64::MAX);
+        assert_eq!(largest.bytes(), [1 << 63, u64::MAX - 1]);
+    }
+
+    /// What is no kind is not taken for one.
+    #[test]
+    fn a_kind_is_read_as_it_was_written() {
+        for &operation in Operation::VARIANTS {
+            for &order in <Order as VariantArray>::VARIANTS {
+                let kind = Kind {
+                    operation,
+                    size: 63,
+                    irregularity: 42,
+                    order,
+                };
+                assert_eq!(Kind::decode(kind.encode()), Some(kind));
+            }
+        }
+        let operations = Operation::VARIANTS.len() as u64;
+        assert_eq!(Kind::decode(operations), None);
+        assert_eq!(Kind::decode(3 << 24), None);
+    }
+
+    /// A call has a kind if nobody has decided on it: of several processes of one group, with the
+    /// least bytes or more.
+    #[test]
+    fn what_is_decided_on_has_no_kind() {
+        let with = |change: fn(&mut Settings, &mut Facts)| {
+            let mut settings = Settings::default();
+            let mut facts = Facts::regular(Operation::Bcast, 4096, 2, 2);
+            change(&mut settings, &mut facts);
+            Kind::of(&facts, &settings).is_some()
+        };
+        assert!(with(|_, _| ()));
+        assert!(!with(|_, facts| facts.processes = 1));
+        assert!(!with(|_, facts| facts.smaller_group = 1));
+        assert!(!with(|_, facts| facts.bytes = 4095));
+        assert!(with(
+            |settings, facts| (settings.min_bytes, facts.bytes) = (0, 1)
+        ));
+        assert!(!with(
+            |settings, facts| (settings.min_bytes, facts.bytes) = (0, 0)
+        ));
+        assert!(!with(|settings, _| settings.disable = true));
+        assert!(!with(|settings, _| settings.force = true));
+        assert!(!with(|_, facts| {
+            (facts.operation, facts.order) = (Operation::Reduce, Order::Ranks);
+        }));
+    }
 }
