@@ -952,4 +952,42 @@ mod blocks_tests {
             [1, 1]
         );
     }
+
+    /// Any setting for the number of blocks, of the operation or of all, says how many there are.
+    #[test]
+    fn settings_say_how_many_blocks_there_are() {
+        let given = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            [Operation::Bcast, Operation::Reduce].map(|of| are_blocks_given(of, &settings))
+        };
+        assert_eq!(given(|_| ()), [false; 2]);
+        assert_eq!(given(|set| set.blocks = Some(1)), [true; 2]);
+        assert_eq!(given(|set| set.block_size = Some(1)), [true; 2]);
+        let own = [true, false];
+        assert_eq!(given(|set| set.operations[0].blocks = Some(1)), own);
+        assert_eq!(given(|set| set.operations[0].block_size = Some(1)), own);
+        assert_eq!(given(|set| set.operations[0].factor = Some(1.0)), own);
+    }
+
+    /// Equal parts go best in one block, but between two processes, and parts of which one is twice
+    /// the mean in several.
+    #[test]
+    fn one_block_is_best_for_equal_parts() {
+        let is_best = |processes, times: u64| {
+            let bytes = 1000 * processes as u64;
+            let facts = Facts {
+                largest: times * 1000,
+                ..call(Operation::Allgatherv, bytes, processes)
+            };
+            is_one_block_best(&facts)
+        };
+        for processes in [3, 4, 16, 1000] {
+            assert!(
+                is_best(processes, 1) && !is_best(processes, 2),
+                "{processes}"
+            );
+        }
+        assert!(!is_best(2, 1));
+    }
 }
