@@ -697,8 +697,8 @@ mod tests {
         }
     }
 
-    /// The small message is a start-up, and each further byte of the large one takes as long. None
-    /// takes less than on any network.
+    /// The small message takes a start-up, and what the large one takes besides is for its further
+    /// bytes: neither less than on the fastest networks.
     #[test]
     fn a_network_is_what_its_messages_took() {
         let of = |small, large| Network::measured(small, large).encode();
@@ -905,8 +905,8 @@ mod blocks_tests {
         assert_eq!(count(|s| s.operations[0].blocks = Some(9)), (9, 7));
     }
 
-    /// Each message holds what the blocks of a round are, so the largest problems have more blocks
-    /// than others may: no more of them than that takes, where these are whole phases.
+    /// Blocks fit into messages, so the largest problems have more of them than others may: in
+    /// whole phases, and no more than that takes.
     #[test]
     fn the_largest_problems_have_as_many_blocks_as_they_need() {
         let most = Settings {

