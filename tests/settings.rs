@@ -15,9 +15,9 @@ use strum::{EnumCount, IntoEnumIterator, VariantArray, VariantNames};
 use circulant::nodes::Placement;
 use circulant::schedule::Rule;
 use circulant::select::{
-    Algorithm, BcastOrder, CallRule, Description, ENCODED, FIRST, Facts, Merging, Mode, Operation,
-    OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, Unknown, choose,
-    describe,
+    Algorithm, BcastOrder, CANDIDATES, CallRule, Description, ENCODED, FIRST, Facts, Merging, Mode,
+    Operation, OperationSettings, Origin, Pacing, Reason, Select, Settings, Successive, Unknown,
+    choose, describe,
 };
 
 /// The operations that have variables of their own.
@@ -950,4 +950,128 @@ fn a_segment_between_groups_is_that_of_the_rule() {
         choose(&facts, &settings).map(Algorithm::segment)
     };
     assert_eq!([1000, 5000].map(segment), [Ok(512), Ok(4096)]);
+}
+
+/// What other ranks say is read with the same care as the environment.
+#[test]
+fn a_word_beyond_the_names_is_refused() {
+    let words = Settings::default().encode();
+    let set = accepted("SELECT=tune").encode();
+    let index = (3..ENCODED).find(|&index| words[index] != set[index]);
+    for (word, is_accepted) in [(0, true), (5, true), (6, false), (u64::MAX, false)] {
+        let mut words = words;
+        words[index.unwrap()] = word;
+        assert_eq!(
+            Settings::decode(&words, &[]).is_some(),
+            is_accepted,
+            "{word}"
+        );
+    }
+}
+
+/// Every operation may have as many rules as one may have.
+#[test]
+fn all_rules_are_agreed_on() {
+    let rules = vec!["native:1K-2K"; 64].join(";");
+    let all = of_mpi().map(|operation| format!("{}={rules}", operation.name().to_uppercase()));
+    let all: Vec<_> = all.collect();
+    let (settings, complaints) = read(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(complaints, [""; 0]);
+    let (words, rules) = (settings.encode(), settings.encode_rules());
+    assert_eq!(Settings::words_of_rules(&words), rules.len());
+    assert_eq!(Settings::decode(&words, &rules), Some(settings));
+}
+
+/// Ranks have the same circulant if their first words agree: a hash (FNV-1a) of the names of all
+/// variables and candidates, each with a zero after it, and of the version.
+#[test]
+fn the_first_word_says_which_circulant_it_is() {
+    let names = describe().map(|variable| variable.name).chain(CANDIDATES);
+    let mut hash = 14_695_981_039_346_656_037_u64;
+    for name in names.chain([env!("CARGO_PKG_VERSION")]) {
+        for byte in format!("{name}\0").into_bytes() {
+            hash = (u128::from(hash ^ u64::from(byte)) * 1_099_511_628_211 % (1 << 64)) as u64;
+        }
+    }
+    assert_eq!(Settings::default().encode()[0], hash);
+}
+
+/// Files are of rank 0 alone; the others have to know whether there are any.
+#[test]
+fn that_there_is_a_profile_is_known() {
+    let of = |variable| accepted(variable);
+    assert!(of("PROFILE=a.toml").has_profile() && !of("PROFILE=a.toml").has_report());
+    assert!(of("REPORT=a.json").has_report() && !of("REPORT=a.json").has_profile());
+    assert!(!Settings::default().has_profile() && !Settings::default().has_report());
+}
+
+/// With these settings the MPI library runs all calls that settings do not decide on.
+#[test]
+fn native_and_trial_observe() {
+    let observing = ["native", "trial"];
+    for name in Select::VARIANTS {
+        let settings = accepted(&format!("SELECT={name}"));
+        assert_eq!(
+            settings.select.observes(),
+            observing.contains(name),
+            "{name}"
+        );
+    }
+}
+
+/// A rule asks for the nodes where they matter to it.
+#[test]
+fn rules_that_ask_for_nodes() {
+    for (rule, asks) in [
+        ("leaders", true),
+        ("lanes", true),
+        ("shared", true),
+        ("native@ppn=2-inf", true),
+        ("doubling", false),
+        ("census", false),
+        ("ordered", false),
+        ("circulant:1K-2M@p=3-9", false),
+        ("native", false),
+    ] {
+        let settings = accepted(&format!("ALLREDUCE={rule}"));
+        assert_eq!(
+            settings.asks_for_nodes(Operation::Allreduce),
+            asks,
+            "{rule}"
+        );
+        assert!(!settings.asks_for_nodes(Operation::Bcast));
+    }
+}
+
+/// Every algorithm can be named that runs an operation.
+#[test]
+fn the_algorithms_of_each_operation_can_be_named() {
+    let all = [
+        ("BCAST", "leaders lanes shared"),
+        ("REDUCE", "leaders lanes shared"),
+        ("ALLGATHER", "doubling exchange leaders lanes shared"),
+        ("ALLGATHERV", "doubling exchange leaders lanes shared"),
+        ("REDUCE_SCATTER", "doubling ordered leaders lanes shared"),
+        (
+            "REDUCE_SCATTER_BLOCK",
+            "doubling ordered leaders lanes shared",
+        ),
+        ("ALLREDUCE", "doubling ordered census leaders lanes shared"),
+        ("ALLTOALL", "combining pairwise shared"),
+        ("GATHER", "tree shared"),
+        ("SCATTER", "tree shared"),
+    ];
+    let names = <Algorithm as VariantNames>::VARIANTS;
+    for (variable, accepted_names) in all {
+        let own: Vec<_> = accepted_names.split(' ').collect();
+        for name in names {
+            let (_, complaints) = read(&[&format!("{variable}={name}")]);
+            let is_named = own.contains(name) || *name == "circulant";
+            assert_eq!(
+                complaints.is_empty(),
+                is_named,
+                "{variable}={name} {complaints:?}"
+            );
+        }
+    }
 }

@@ -582,4 +582,36 @@ mod tests {
                 ..last.clone()
             } == *cut
     }
+
+    /// No profile is an empty one. One that cannot be read is named.
+    #[cfg(feature = "cli")]
+    #[test]
+    fn only_a_profile_that_is_not_there_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = load_profile(&folder.path().join("none.toml"), "MPI 1");
+        assert_eq!(missing, Ok(Vec::new()));
+        assert!(load_profile(folder.path(), "MPI 1").is_err());
+        let file = folder.path().join("some.toml");
+        store_profile(&file, &[known()], "MPI 1").unwrap();
+        assert_eq!(load_profile(&file, "MPI 1"), Ok(vec![known()]));
+    }
+
+    /// A profile is for people, too: names stand in it as they are, and beside a choice stands what
+    /// it was made by, if that was measured.
+    #[test]
+    fn a_profile_says_what_was_tried() {
+        let mut known = known();
+        known.lessons[0].tried[0] = 7_000;
+        known.lessons[0].tried[2] = 1;
+        let text = write_profile(&[known], "Open \"MPI\" \u{7}");
+        let comments: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains("Measured"))
+            .collect();
+        assert_eq!(comments, ["# Measured: native 0.007 ms, n 1e-6 ms."]);
+        assert!(
+            text.contains("mpi = \"Open \\\"MPI\\\" \\u0007\"\n"),
+            "{text}"
+        );
+    }
 }
