@@ -219,16 +219,17 @@ fn defaults_are_what_they_were() {
         _ = writeln!(table, "{processes} processes on {nodes} nodes{equal}");
         for (name, facts) in calls(layout) {
             let with = |library| row(&Facts { library, ..facts }, &settings);
-            let with_any = with(Library::Other);
-            _ = writeln!(table, "{name}: {with_any}");
-            for (library, its_name, usual) in [
-                (Library::Mpich, "MPICH", Library::Other),
-                (Library::OpenMpi4, "Open MPI 4", Library::Other),
-                (Library::OpenMpi5, "Open MPI 5", Library::OpenMpi4),
+            let others = with(Library::Other);
+            let [mpich, open_mpi_4, open_mpi_5] =
+                [Library::Mpich, Library::OpenMpi4, Library::OpenMpi5].map(with);
+            _ = writeln!(table, "{name}: {others}");
+            for (library, row, usual) in [
+                ("MPICH", &mpich, &others),
+                ("Open MPI 4", &open_mpi_4, &others),
+                ("Open MPI 5", &open_mpi_5, &open_mpi_4),
             ] {
-                let with_it = with(library);
-                if with_it != with(usual) {
-                    _ = writeln!(table, "{name}, {its_name}: {with_it}");
+                if row != usual {
+                    _ = writeln!(table, "{name}, {library}: {row}");
                 }
             }
         }
