@@ -614,4 +614,11 @@ mod tests {
             "{text}"
         );
     }
+
+    #[test]
+    fn dimensions_are_processes_and_nodes() {
+        let known = known();
+        assert!(known.is_of(17, 3));
+        assert!(!known.is_of(17, 4) && !known.is_of(16, 3) && !known.is_of(3, 17));
+    }
 }

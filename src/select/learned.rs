@@ -933,4 +933,27 @@ mod tests {
         assert_eq!(turns[..4], [Turn::Try(NATIVE); 4]);
         assert_eq!(turns[4..], [Turn::Use(NATIVE); 6]);
     }
+
+    /// A candidate that there is not is the last one.
+    #[test]
+    fn the_last_is_presumed_in_place_of_one_that_there_is_not() {
+        for (presumed, runs) in [(0, 0), (2, 2), (3, 2), (usize::MAX, 2)] {
+            let mut learned = Learned::new(&[1.0, 1.0, 1.0]).presuming(presumed);
+            // To take a time costs more than there is for it.
+            assert_eq!(learned.turn(|| 1e6), Turn::Use(runs), "{presumed}");
+        }
+    }
+
+    /// Who is out is not waited for, and others are chosen.
+    #[test]
+    fn only_the_choice_itself_is_given_up() {
+        let mut learned = Learned::new(&[1.0, 0.5, 0.6]);
+        learned.choose(1);
+        learned.give_up(2);
+        assert_eq!(learned.choice(), Some(1));
+        learned.give_up(1);
+        assert_eq!(learned.choice(), None);
+        learned.give_up(NATIVE);
+        assert!(matches!(learned.turn(|| 0.0), Turn::Try(NATIVE)));
+    }
 }

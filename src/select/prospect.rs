@@ -307,6 +307,7 @@ fn least(facts: &Facts) -> Cost {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Order;
     use super::*;
 
     fn bcast(bytes: u64) -> Facts {
@@ -525,5 +526,53 @@ mod tests {
         // A survey without times changes nothing.
         prospect.tell(vec![0.0; 5]);
         assert_eq!(prospect.experience.map(|(_, seconds)| seconds), Some(0.08));
+    }
+
+    /// A measurement may take more at once where one process has more than the others, since there
+    /// MPI libraries take longer; little where parts are alike, and where results are rounded.
+    #[test]
+    fn how_much_a_measurement_may_take_at_once() {
+        let of = |operation, largest, order| Facts {
+            bytes: 16_000,
+            largest,
+            order,
+            ..Facts::new(operation, 16)
+        };
+        let (any, rounded) = (Order::Any, Order::Commutative);
+        for (operation, largest, order, expected) in [
+            (Operation::Allgatherv, 1_000, any, ADVANCE),
+            (Operation::Allgatherv, 1_500, any, ADVANCE),
+            (Operation::Allgatherv, 1_501, any, 1.5),
+            (Operation::Allgatherv, 8_000, any, 1.5),
+            (Operation::Allgatherv, 8_001, any, 3.0),
+            (Operation::ReduceScatter, 8_001, rounded, ADVANCE),
+            (Operation::ReduceScatter, 1_501, rounded, ADVANCE),
+            (Operation::Allreduce, 16_000, rounded, 1.5),
+            (Operation::Bcast, 16_000, any, 3.0),
+            (Operation::Reduce, 16_000, rounded, ADVANCE),
+        ] {
+            let facts = of(operation, largest, order);
+            assert_eq!(advance(&facts, 16), expected, "{operation:?} {largest}");
+            assert_eq!(advance(&facts, 1), ADVANCE);
+        }
+    }
+
+    /// Of three processes or more one may have lost its processor, of thirty three may have.
+    #[test]
+    fn the_longest_times_that_do_not_count() {
+        let of = |processes: usize| longest((1..=processes).map(|n| n as f64).collect());
+        let expected = [
+            (0, None),
+            (1, Some(1.0)),
+            (2, Some(2.0)),
+            (3, Some(2.0)),
+            (19, Some(18.0)),
+        ];
+        for (processes, seconds) in expected
+            .into_iter()
+            .chain([(20, Some(18.0)), (30, Some(27.0))])
+        {
+            assert_eq!(of(processes), seconds, "{processes}");
+        }
     }
 }
