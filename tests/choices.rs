@@ -1,12 +1,12 @@
 //! Who runs which call by default, what the cost model predicts, and when a network is measured, for
-//! calls on some networks and layouts of processes: a table that is kept in `choices/table.txt`.
+//! calls on some networks and layouts of processes: a table that is kept in `tables/choices.txt`.
 //!
 //! It does not show that a choice is good: `scripts/bench-default` measures that. It shows in a diff
 //! what a change of the model does to the defaults, so that none changes unseen.
 
+mod tables;
+
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use circulant::select::{
     Algorithm, CANDIDATES, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect,
@@ -238,14 +238,5 @@ fn defaults_are_what_they_were() {
     for (name, facts) in calls_between_groups() {
         _ = writeln!(table, "{name}: {}", row(&facts, &settings));
     }
-    let kept = include_str!("choices/table.txt");
-    let found = Path::new(env!("CARGO_TARGET_TMPDIR")).join("table.txt");
-    fs::write(&found, &table).unwrap();
-    let mut lines = kept.lines().zip(table.lines());
-    let different = lines.find(|(before, now)| before != now);
-    assert!(
-        kept == table,
-        "{different:?}\nIf all that differs is better, measured, keep it: cp {} tests/choices/",
-        found.display()
-    );
+    tables::compare("choices.txt", include_str!("tables/choices.txt"), &table);
 }

@@ -1,12 +1,12 @@
 //! When which candidate is tried, and who runs the calls, on simulated machines; and when calls lead
-//! to a survey and to a measurement: a table that is kept in `learning/table.txt`.
+//! to a survey and to a measurement: a table that is kept in `tables/learning.txt`.
 //!
 //! It does not show that what is learned is right: the unit tests do. It shows in a diff what a
 //! change does to the course of learning, so that none changes unseen.
 
+mod tables;
+
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use circulant::select::{Facts, Learned, Operation, Order, Preparation, Prospect, Turn};
 
@@ -239,14 +239,5 @@ fn all_preparations() -> String {
 #[test]
 fn what_is_learned_when_is_what_it_was() {
     let table = courses() + &all_preparations();
-    let found = Path::new(env!("CARGO_TARGET_TMPDIR")).join("learning.txt");
-    fs::write(&found, &table).unwrap();
-    let kept = include_str!("learning/table.txt");
-    let mut lines = kept.lines().zip(table.lines());
-    let different = lines.find(|(before, now)| before != now);
-    assert!(
-        kept == table,
-        "{different:?}\nIf what differs is better, measured, keep it: cp {} tests/learning/table.txt",
-        found.display()
-    );
+    tables::compare("learning.txt", include_str!("tables/learning.txt"), &table);
 }

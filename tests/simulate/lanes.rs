@@ -360,16 +360,22 @@ fn irregular(bytes: usize, p: usize, times: usize) -> impl Iterator<Item = usize
         .map(move |(rank, length)| if rank % times == 0 { length * times } else { 0 })
 }
 
+/// What the root of a broadcast of n blocks by lanes runs.
+fn broadcast_at_root(nodes: &Arc<Nodes>, (n, lanes): (usize, usize), root: usize) -> Stages {
+    let p = nodes.processes();
+    let ranks: Vec<_> = (0..p).collect();
+    let team = Team::whole(p, root, Rule::Halving);
+    let machine = Machine::new(nodes.clone(), &ranks, root, Rule::Halving);
+    let mut stages = Stages::default();
+    stages.broadcast_by_lanes((&team, &machine), root, (n, lanes), 0..LENGTH);
+    stages
+}
+
 /// All parts of a broadcast are sent from where they belong, and received there.
 #[test]
 fn broadcasts_by_lanes_need_no_scratch() {
     for (nodes, lanes, n, root) in rooted_cases() {
-        let p = nodes.processes();
-        let ranks: Vec<_> = (0..p).collect();
-        let team = Team::whole(p, root, Rule::Halving);
-        let machine = Machine::new(nodes.clone(), &ranks, root, Rule::Halving);
-        let mut stages = Stages::default();
-        stages.broadcast_by_lanes((&team, &machine), root, (n, lanes), 0..LENGTH);
+        let stages = broadcast_at_root(&nodes, (n, lanes), root);
         let pacing = pacing(&Settings::default());
         assert_eq!(scratch_units(&stages, pacing), 0, "{nodes:?} {lanes} {n}");
     }
@@ -380,12 +386,7 @@ fn broadcasts_by_lanes_need_no_scratch() {
 fn heads_send_each_other_single_parts() {
     let mut seen = [0; 2];
     for (nodes, lanes, n, root) in rooted_cases() {
-        let p = nodes.processes();
-        let ranks: Vec<_> = (0..p).collect();
-        let team = Team::whole(p, root, Rule::Halving);
-        let machine = Machine::new(nodes.clone(), &ranks, root, Rule::Halving);
-        let mut stages = Stages::default();
-        stages.broadcast_by_lanes((&team, &machine), root, (n, lanes), 0..LENGTH);
+        let stages = broadcast_at_root(&nodes, (n, lanes), root);
         let plan = &stages.as_slice()[0].plan;
         let widest = (0..plan.shape().rounds).map(|index| plan.width(index));
         let are_all_heads = nodes.largest() <= lanes;
