@@ -956,4 +956,23 @@ mod tests {
         learned.give_up(NATIVE);
         assert!(matches!(learned.turn(|| 0.0), Turn::Try(NATIVE)));
     }
+
+    /// Who is given up runs no call until the next review, however fast it was.
+    #[test]
+    fn the_fastest_is_given_up() {
+        let mut machine = Machine::free([1.0, 0.5], [1.0, 0.5], 0.0, 1);
+        let mut learned = Learned::new(&machine.predicted);
+        machine.run(&mut learned, 60);
+        assert_eq!(learned.choice(), Some(1));
+        learned.give_up(1);
+        for _ in 0..FIRST_LOOK {
+            match learned.turn(|| 0.0) {
+                Turn::Use(candidate) => assert_eq!(candidate, NATIVE),
+                Turn::Try(candidate) => {
+                    assert_eq!(candidate, NATIVE);
+                    learned.tell(candidate, 1.0, 0.0);
+                }
+            }
+        }
+    }
 }
