@@ -23,7 +23,8 @@ FEATURES = ["--no-default-features", "--features=cli"]
 FLAGS = "-A warnings -A arithmetic_overflow -A unconditional_recursion -A unconditional_panic"
 # Attempts to compile: each leaves out the mutants that do not pass the next check of the compiler.
 ATTEMPTS = 12
-# The functions that have mutants may be at most so many.
+# The functions that have mutants are fewer.
+FUNCTIONS = 4096
 MODULE = """
 /// Which mutant is active.
 pub mod mutant {
@@ -32,8 +33,9 @@ pub mod mutant {
 
     const UNKNOWN: usize = usize::MAX;
     const LOGS: usize = usize::MAX - 1;
+    const FUNCTIONS: usize = %d;
     static ACTIVE: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    static ENTERED: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+    static ENTERED: [AtomicBool; FUNCTIONS] = [const { AtomicBool::new(false) }; FUNCTIONS];
     static LOG: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("MUTANT_LOG").ok());
 
     #[inline(always)]
@@ -60,7 +62,7 @@ pub mod mutant {
         0
     }
 }
-"""
+""".replace("%d", str(FUNCTIONS))
 MARK = re.compile(r"/\*(\d+)\*/")
 
 
@@ -167,7 +169,7 @@ class Tree:
         for mutant in self.mutants:
             if mutant["function"] and mutant["id"] not in self.unviable:
                 by_file[mutant["file"]].append(mutant)
-        self.functions, self.marks, numbers = {}, {}, iter(range(1, 4096))
+        self.functions, self.marks, numbers = {}, {}, iter(range(1, FUNCTIONS))
         for path, mutants in by_file.items():
             source, parts, at = Source(path), [], 0
             for function in functions_of(source, mutants):
