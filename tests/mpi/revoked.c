@@ -1,7 +1,7 @@
 /*
  * revoked VICTIM CALL MICROSECONDS [BYTES]: a program that survives the death of a process, as ULFM asks.
  *
- * All processes call ten operations in turn, 30 times, each result checked against a serial one. In
+ * All processes make 30 calls, of six operations in turn, each result checked against a serial one. In
  * call CALL, process VICTIM is killed: before it (0 microseconds), or in it, so many microseconds after its
  * start. Who meets an error revokes the communicator; then all agree, shrink it, and go on from the
  * earliest call that somebody has not finished. At the end every survivor has finished all calls.

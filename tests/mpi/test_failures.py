@@ -50,7 +50,8 @@ def test_survivors_of_a_failure(mpi, report, processes, victim, call, microsecon
     assert ours >= 10, run.describe()
 
 
-NODES = {"FORCE": 1, "NODE_SIZE": 2}
+# Without one of six processes, nodes of three still have lanes, and leaders.
+NODES = {"FORCE": 1, "NODE_SIZE": 3}
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -68,11 +69,9 @@ NODES = {"FORCE": 1, "NODE_SIZE": 2}
 def test_survivors_where_circulant_does_more(mpi, report, settings, is_shown, call):
     """The same where calls are trials, are checked, or are run by leaders or lanes: then collectives of circulant's own
     are under way. And where they run in shared memory, in which nobody hears of a failure. (By default all calls of this
-    program are native.) Rank 0 is alive, and has the report: of calls that come to an end. Five processes on nodes of two
-    have no lanes, so of these there is none where the first call fails."""
+    program are native.) Rank 0 is alive, and has the report."""
     run, _ = run_without(mpi, report, settings, 6, 2, call, 300)
-    has_failed = "circulant: MPI failed in the middle of bcast" in run.stderr
-    assert any(is_shown(row) for row in run.rows()) or (call == 0 and has_failed), run.describe()
+    assert any(is_shown(row) for row in run.rows()), run.describe()
 
 
 def seconds_of_work(process):
