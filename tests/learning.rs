@@ -104,47 +104,35 @@ fn course(name: &str, mut learned: Learned, mut machine: Machine) -> String {
     row
 }
 
+/// What is begun with on a machine of this number, and its name.
+fn begun(number: u64, predicted: &[f64]) -> (String, Learned) {
+    let last = predicted.len() - 1;
+    let mut learned = Learned::new(predicted);
+    match number {
+        0..48 => (format!("machine {number}"), learned),
+        48..60 => (format!("tuning {number}"), Learned::to_tune(predicted)),
+        60..76 => {
+            let name = format!("presuming {last} {number}");
+            (name, learned.presuming(last))
+        }
+        76..88 => {
+            learned.choose(number as usize % predicted.len());
+            (format!("chosen {number}"), learned)
+        }
+        _ => {
+            learned.give_up(if number % 2 == 0 { last } else { 1 });
+            (format!("given up {number}"), learned)
+        }
+    }
+}
+
 fn courses() -> String {
-    let mut table = String::new();
-    for number in 0..48 {
-        let learned = Learned::new(&machine(number).predicted);
-        table.push_str(&course(
-            &format!("machine {number}"),
-            learned,
-            machine(number),
-        ));
-    }
-    for number in 48..60 {
-        let learned = Learned::to_tune(&machine(number).predicted);
-        table.push_str(&course(
-            &format!("tuning {number}"),
-            learned,
-            machine(number),
-        ));
-    }
-    for number in 60..76 {
-        let drawn = machine(number);
-        let presumed = drawn.predicted.len() - 1;
-        let learned = Learned::new(&drawn.predicted).presuming(presumed);
-        table.push_str(&course(
-            &format!("presuming {presumed} {number}"),
-            learned,
-            drawn,
-        ));
-    }
-    for number in 76..88 {
-        let drawn = machine(number);
-        let mut learned = Learned::new(&drawn.predicted);
-        learned.choose(number as usize % drawn.predicted.len());
-        table.push_str(&course(&format!("chosen {number}"), learned, drawn));
-    }
-    for number in 88..100 {
-        let drawn = machine(number);
-        let (last, mut learned) = (drawn.predicted.len() - 1, Learned::new(&drawn.predicted));
-        learned.give_up(if number % 2 == 0 { last } else { 1 });
-        table.push_str(&course(&format!("given up {number}"), learned, drawn));
-    }
-    table
+    let of = |number| {
+        let machine = machine(number);
+        let (name, learned) = begun(number, &machine.predicted);
+        course(&name, learned, machine)
+    };
+    (0..100).map(of).collect()
 }
 
 /// Calls, each with its name: all operations, parts of the same size and of different sizes, and
@@ -192,7 +180,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
         if prospect.step(facts, known) == Preparation::Survey {
             _ = write!(row, " survey {call}");
             known = Some(nodes);
-            // The root is done late; one process came late, and another was not there.
+            // As in a tree: some are done long before others.
             let told = (0..16).map(|rank| seconds / (1 + rank % 4) as f64);
             prospect.tell(told.collect());
         }

@@ -999,10 +999,10 @@ fn the_first_word_says_which_circulant_it_is() {
 /// Files are of rank 0 alone; the others have to know whether there are any.
 #[test]
 fn that_there_is_a_profile_is_known() {
-    let of = |variable| accepted(variable);
-    assert!(of("PROFILE=a.toml").has_profile() && !of("PROFILE=a.toml").has_report());
-    assert!(of("REPORT=a.json").has_report() && !of("REPORT=a.json").has_profile());
-    assert!(!Settings::default().has_profile() && !Settings::default().has_report());
+    let has = |settings: Settings| [settings.has_profile(), settings.has_report()];
+    assert_eq!(has(accepted("PROFILE=a.toml")), [true, false]);
+    assert_eq!(has(accepted("REPORT=a.json")), [false, true]);
+    assert_eq!(has(Settings::default()), [false, false]);
 }
 
 /// With these settings the MPI library runs all calls that settings do not decide on.

@@ -615,11 +615,8 @@ mod tests {
         let (root, lengths) = (processes / 2, (0..processes).map(|j| 1 + j * 7 % 23));
         let parts = consecutive(&lengths.collect::<Vec<_>>());
         let single = |from| {
-            consecutive(
-                &(0..processes)
-                    .map(|j| usize::from(j == from))
-                    .collect::<Vec<_>>(),
-            )
+            let lengths: Vec<_> = (0..processes).map(|j| usize::from(j == from)).collect();
+            consecutive(&lengths)
         };
         vec![
             Pattern::Moved(parts.clone()),

@@ -561,17 +561,15 @@ mod tests {
     #[test]
     fn the_longest_times_that_do_not_count() {
         let of = |processes: usize| longest((1..=processes).map(|n| n as f64).collect());
-        let expected = [
+        for (processes, seconds) in [
             (0, None),
             (1, Some(1.0)),
             (2, Some(2.0)),
             (3, Some(2.0)),
             (19, Some(18.0)),
-        ];
-        for (processes, seconds) in expected
-            .into_iter()
-            .chain([(20, Some(18.0)), (30, Some(27.0))])
-        {
+            (20, Some(18.0)),
+            (30, Some(27.0)),
+        ] {
             assert_eq!(of(processes), seconds, "{processes}");
         }
     }

@@ -320,19 +320,27 @@ mod tests {
     }
 
     /// The patterns that differ: start-ups, and bytes over the problem's.
-    fn charged(facts: &Facts) -> Vec<[f64; 2]> {
-        let mut all = patterns(facts).to_vec();
+    pub(super) fn over_the_problem(patterns: impl Into<Vec<Cost>>, bytes: u64) -> Vec<[f64; 2]> {
+        let mut all = patterns.into();
         all.dedup();
-        let over = |cost: Cost| [cost.rounds, cost.bytes / facts.bytes as f64];
+        let over = |cost: Cost| [cost.rounds, cost.bytes / bytes as f64];
         all.into_iter().map(over).collect()
     }
 
-    fn assert_charged(facts: &Facts, expected: &[[f64; 2]]) {
-        let charged = charged(facts);
-        assert_eq!(charged.len(), expected.len(), "{facts:?}: {charged:?}");
+    /// As many patterns, and no number further off than that.
+    pub(super) fn assert_near(charged: &[[f64; 2]], expected: &[[f64; 2]], off: f64, name: &str) {
+        assert_eq!(charged.len(), expected.len(), "{name}: {charged:?}");
         for (found, expected) in charged.iter().flatten().zip(expected.iter().flatten()) {
-            assert!((found - expected).abs() < 1e-9, "{facts:?}: {charged:?}");
+            assert!((found - expected).abs() < off, "{name}: {charged:?}");
         }
+    }
+
+    fn charged(facts: &Facts) -> Vec<[f64; 2]> {
+        over_the_problem(patterns(facts), facts.bytes)
+    }
+
+    fn assert_charged(facts: &Facts, expected: &[[f64; 2]]) {
+        assert_near(&charged(facts), expected, 1e-9, &format!("{facts:?}"));
     }
 
     const KIB: u64 = 1 << 10;

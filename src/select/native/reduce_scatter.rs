@@ -176,6 +176,7 @@ fn in_pairs(spread: &Spread, irregularity: f64) -> Cost {
 mod tests {
     use super::super::super::cost::Network;
     use super::super::seconds;
+    use super::super::tests::{assert_near, over_the_problem};
     use super::*;
 
     /// The charge is 0.6 to 1.2 times what was measured. Both are over what a port needs for the
@@ -259,10 +260,7 @@ mod tests {
             largest: times * facts.bytes / facts.processes as u64,
             ..facts
         };
-        let mut all = patterns(&facts, &Spread::of(&facts)).to_vec();
-        all.dedup();
-        let over = |cost: Cost| [cost.rounds, cost.bytes / facts.bytes as f64];
-        all.into_iter().map(over).collect()
+        over_the_problem(patterns(&facts, &Spread::of(&facts)), facts.bytes)
     }
 
     /// Processes, nodes, bytes, the largest part over the mean, and the patterns.
@@ -273,11 +271,7 @@ mod tests {
             let regular = Facts::regular(Operation::ReduceScatter, bytes, processes, nodes);
             let charged = charged(Facts { library, ..regular }, times);
             let name = format!("{library:?}, {processes} on {nodes}, {bytes} x {times}");
-            assert_eq!(charged.len(), expected.len(), "{name}: {charged:?}");
-            let pairs = charged.iter().flatten().zip(expected.iter().flatten());
-            for (found, expected) in pairs {
-                assert!((found - expected).abs() < 1e-4, "{name}: {charged:?}");
-            }
+            assert_near(&charged, expected, 1e-4, &name);
         }
     }
 
