@@ -1,11 +1,12 @@
-//! Files that circulant writes: reports and profiles. Others may have put a symbolic link where one
-//! of them goes, as in a folder that all can write to, so links are not followed.
+//! Files that settings name: reports and profiles. Others may have put a symbolic link where a file
+//! is written, as in a folder that all can write to, so links are not followed. What is read may be
+//! any file at all, so no job waits for a file, and none fills its memory with one.
 
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -15,6 +16,35 @@ const ATTEMPTS: usize = 100;
 
 /// Folders whose links are the system's own, such as /dev/stdout, and are followed.
 const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
+/// The most that is read, in MiB. A profile has some KiB.
+const READ_MAX: u64 = 16;
+
+/// Reads a regular file, of at most 16 MiB.
+///
+/// # Errors
+/// Those of the file system; that `path` is another kind of file, which may never come to an end;
+/// that the file is larger.
+pub fn read(path: &Path) -> io::Result<String> {
+    // Before it is opened, which means something to a device.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    // It may be another one now.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let most = READ_MAX << 20;
+    let mut text = Vec::new();
+    file.take(most + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::other(format!(
+            "it is larger than {READ_MAX} MiB, the most that is read"
+        )));
+    }
+    String::from_utf8(text).map_err(|_| io::Error::other("it is not text in UTF-8"))
+}
 
 /// Opens a file to write it anew, with the rights that the process's mask leaves. Does not wait for
 /// a reader of a named pipe.
@@ -79,6 +109,30 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("circulant-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
+    }
+
+    #[test]
+    fn what_is_read_is_of_bounded_size_and_comes_to_an_end() {
+        let folder = folder("unending");
+        let most = usize::try_from(READ_MAX << 20).unwrap();
+        let (pipe, large) = (folder.join("pipe"), folder.join("large"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for file in [&pipe, &folder, Path::new("/dev/zero")] {
+            let refused = read(file).unwrap_err().to_string();
+            assert_eq!(refused, "it is no regular file");
+        }
+        fs::write(&large, vec![b' '; most]).unwrap();
+        assert_eq!(read(&large).unwrap().len(), most);
+        fs::write(&large, vec![b' '; most + 1]).unwrap();
+        let refused = read(&large).unwrap_err().to_string();
+        assert!(refused.contains("larger than 16 MiB"), "{refused}");
+        fs::write(&large, [b'a', 0xff]).unwrap();
+        let refused = read(&large).unwrap_err().to_string();
+        assert!(refused.contains("UTF-8"), "{refused}");
+        let missing = read(&folder.join("missing")).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

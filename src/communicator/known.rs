@@ -2,13 +2,13 @@
 //! of as many processes, on as many nodes, begin with what their rank 0 knows. What is learned on
 //! others afterwards does not change them.
 
-use std::fs;
 use std::path::Path;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::job;
+use crate::files;
 use crate::message::say;
 use crate::mpi::{self, Error};
 use crate::select::{Kind, Known, Lesson, Select, load_profile, read_profile, store_profile};
@@ -69,7 +69,7 @@ pub(super) fn profile() -> &'static [Known] {
 
 /// What a profile says: nothing, if it cannot be read.
 fn read(file: &str) -> Vec<Known> {
-    let text = fs::read_to_string(file).map_err(|error| error.to_string());
+    let text = files::read(Path::new(file)).map_err(|error| error.to_string());
     let known = text.and_then(|text| read_profile(&text, &mpi::native().version));
     known.unwrap_or_else(|problem| {
         if job::process().rank == 0 {

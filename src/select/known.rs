@@ -18,7 +18,6 @@
 //! ```
 
 use std::fmt::Write;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -219,7 +218,7 @@ pub fn read_profile(text: &str, mpi: &str) -> Result<Vec<Known>, String> {
 /// # Errors
 /// What is wrong with it, in one line.
 pub fn load_profile(file: &Path, mpi: &str) -> Result<Vec<Known>, String> {
-    match fs::read_to_string(file) {
+    match files::read(file) {
         Ok(text) => read_profile(&text, mpi),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error.to_string()),

@@ -224,8 +224,8 @@ class Mpi:
 
     def finish_job(self, *of_run):
         """Runs a job once more if Open MPI's launcher itself failed. Debian's 4.1.4 crashed or hung, with no rank
-        left, after 10 of 75 native jobs that a rank had ended, on a busy machine."""
-        for _ in range(3):
+        left, after 10 of 75 native jobs that a rank had ended, on a busy machine; three times in a row once."""
+        for _ in range(6):
             run = finish(*of_run)
             if not run.launcher_failed or self.family != "openmpi":
                 break

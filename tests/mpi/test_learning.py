@@ -5,6 +5,7 @@ results are right all the while, and which calls were tried.
 """
 
 import json
+import os
 import re
 import tomllib
 
@@ -205,6 +206,34 @@ def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
     lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE=" in line]
     assert len(lines) == 1 and complaint in lines[0] and "is not used" in lines[0], run.stderr
     assert run.tried()
+
+
+def unending(folder, kind):
+    """A file that a read does not come to the end of."""
+    if kind == "pipe":
+        os.mkfifo(folder / kind)
+    elif kind == "huge":
+        with open(folder / kind, "wb") as file:
+            file.truncate(1 << 40)
+    return {"zero": "/dev/zero", "terminal": "/dev/ptmx"}.get(kind, folder / kind)
+
+
+UNENDING = {"pipe": "no regular file", "zero": "no regular file", "terminal": "no regular file", "huge": "16 MiB"}
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", UNENDING)
+@pytest.mark.parametrize("setting", ["PROFILE", "PROFILE_SAVE"])
+def test_a_profile_is_not_waited_for(learning, tmp_path, setting, kind):
+    """Natively nobody opens it. A job that waited for it would not end."""
+    file = unending(tmp_path, kind)
+    before = os.lstat(file)
+    run = learning({setting: file, "SELECT": "tune"}, processes=2)
+    lines = [line for line in run.stderr.splitlines() if f"CIRCULANT_{setting}=" in line]
+    assert len(lines) == 1 and UNENDING[kind] in lines[0], run.stderr
+    assert run.tried()
+    after = os.lstat(file)
+    assert (after.st_ino, after.st_size, after.st_mode) == (before.st_ino, before.st_size, before.st_mode)
 
 
 @pytest.mark.any_mpi
