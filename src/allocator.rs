@@ -37,6 +37,19 @@ static MEMORY: Memory = Memory(UnsafeCell::new([0; RESERVE]));
 static CELLS_TAKEN: Mutex<Cells> = Mutex::new(Cells([false; CELLS]));
 static SERVED: AtomicUsize = AtomicUsize::new(0);
 
+/// What profiles and reports need at most, in MiB, but for very large ones.
+const PLENTY: usize = 4;
+
+/// Whether the system has plenty of memory left. What can be left out and needs much of it in small
+/// pieces is left out where there is not, so that the reserve is there for the rest.
+///
+/// # Errors
+/// That there is not, in words.
+pub fn check_plenty() -> Result<(), String> {
+    let reserved = Vec::<u8>::new().try_reserve_exact(PLENTY << 20);
+    reserved.map_err(|_| format!("less than {PLENTY} MiB of memory are left"))
+}
+
 /// How many allocations the reserve has served.
 pub fn served() -> usize {
     SERVED.load(Relaxed)

@@ -27,7 +27,8 @@ const READ_MAX: u64 = 16;
 /// that the file is larger.
 pub fn read(path: &Path) -> io::Result<String> {
     // Before it is opened, which means something to a device.
-    if !fs::metadata(path)?.is_file() {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     // It may be another one now.
@@ -37,6 +38,8 @@ pub fn read(path: &Path) -> io::Result<String> {
         .open(path)?;
     let most = READ_MAX << 20;
     let mut text = Vec::new();
+    // A vector that had to grow would end the process where memory is short.
+    text.try_reserve_exact(metadata.len().min(most) as usize + 1)?;
     file.take(most + 1).read_to_end(&mut text)?;
     if text.len() as u64 > most {
         return Err(io::Error::other(format!(

@@ -5,6 +5,8 @@
 //! other, as in MPI_Finalize anyway, and sleep meanwhile but on Open MPI 5. One of them may never
 //! come. So a process with a report to write first writes what it knows by itself.
 
+use std::io;
+
 use super::roll::roll;
 use super::{job, known};
 use crate::allocator;
@@ -136,7 +138,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     /// Writes it, or a part of it, with what is known of all processes; whether that could be done.
-    fn with(self, write: fn(&Destination, &Header) -> std::io::Result<()>, all: All<'_>) -> bool {
+    fn with(self, write: fn(&Destination, &Header) -> io::Result<()>, all: All<'_>) -> bool {
         let process = job::process();
         let header = Header {
             mpi: &mpi::native().version,
@@ -146,11 +148,13 @@ impl Writing<'_> {
             known: self.known,
             all,
         };
-        let written = write(self.destination, &header);
+        let has_memory = allocator::check_plenty().map_err(io::Error::other);
+        let written = has_memory.and_then(|()| write(self.destination, &header));
         if let Err(error) = &written {
             let setting = process.settings.report.as_deref().unwrap_or_default();
             say(&format!(
-                "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; no report"
+                "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; there is \
+                 no report, or one of this rank alone"
             ));
         }
         written.is_ok()

@@ -8,6 +8,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::job;
+use crate::allocator;
 use crate::files;
 use crate::message::say;
 use crate::mpi::{self, Error};
@@ -69,7 +70,8 @@ pub(super) fn profile() -> &'static [Known] {
 
 /// What a profile says: nothing, if it cannot be read.
 fn read(file: &str) -> Vec<Known> {
-    let text = files::read(Path::new(file)).map_err(|error| error.to_string());
+    let text = allocator::check_plenty()
+        .and_then(|()| files::read(Path::new(file)).map_err(|error| error.to_string()));
     let known = text.and_then(|text| read_profile(&text, &mpi::native().version));
     known.unwrap_or_else(|problem| {
         if job::process().rank == 0 {
@@ -125,6 +127,7 @@ pub(super) fn save(file: &str) {
 }
 
 fn merge(file: &Path) -> Result<(), String> {
+    allocator::check_plenty()?;
     let mpi = &mpi::native().version;
     let mut known = load_profile(file, mpi)?;
     let has_inexact = matches!(job::settings().select, Select::Adaptive | Select::Tune);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use super::tally::{CLASSES, Ran, tallies};
+use super::tally::{CLASSES, Ran, kind, tally};
 use crate::select::{CANDIDATES, Kind, Known, Lesson, Operation};
 
 /// Calls, and their seconds.
@@ -41,11 +41,10 @@ pub(super) struct Row {
 
 /// Every operation and size that was met, with what was learned of it.
 pub(super) fn rows(known: &[Known]) -> Vec<Row> {
-    let tallies = tallies();
-    let classes = tallies.chunks_exact(CLASSES);
-    let operations = Operation::VARIANTS[..Operation::OF_MPI].iter().zip(classes);
-    let all = operations.flat_map(|(&operation, classes)| {
-        (0u32..).zip(classes).map(move |(class, tally)| {
+    let operations = Operation::VARIANTS[..Operation::OF_MPI].iter();
+    let all = operations.flat_map(|&operation| {
+        (0..CLASSES as u32).map(move |class| {
+            let tally = tally(kind(operation, 1 << class));
             let [native, ours] = tally.by_owner().map(Calls::of);
             row(operation, class, native, ours, known)
         })

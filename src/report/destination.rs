@@ -1,10 +1,10 @@
 //! Where the report of a process goes, and when it is written.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::page::{Header, prefixed, render_json, render_text};
+use super::page::{Header, json, prefixed, render_text};
 use crate::files;
 
 /// Where a report goes.
@@ -47,7 +47,7 @@ impl Destination {
 /// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
     match destination {
-        Destination::File(path) => files::create(path)?.write_all(render_json(header).as_bytes()),
+        Destination::File(path) => write_json(files::create(path)?, header),
         Destination::Stdout | Destination::Stderr => print(destination, &render_text(header)),
     }
 }
@@ -80,6 +80,14 @@ pub fn complete(destination: &Destination, header: &Header) -> io::Result<()> {
 /// Whether what is written there later replaces what was written before: not in a pipe or a device.
 fn is_rewritable(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file())
+}
+
+/// Piece by piece: where memory is short, there may be none for the whole text.
+fn write_json(file: File, header: &Header) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut file, &json(header))?;
+    writeln!(file)?;
+    file.flush()
 }
 
 fn print(stream: &Destination, text: &str) -> io::Result<()> {

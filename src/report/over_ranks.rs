@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
 use super::table::table;
-use super::tally::{CLASSES, RUNNERS, Ran, Tally, runner_name, tallies};
+use super::tally::{CLASSES, KINDS, RUNNERS, Ran, Tally, runner_name, tally};
 use crate::select::Operation;
 
 /// Numbers that are summed of each runner of a kind.
@@ -21,26 +21,29 @@ const SUMS: usize = 1 + RUNNERS * OF_RUNNER;
 /// Numbers of a kind whose maximum is wanted.
 const MAXIMA: usize = 8;
 
-/// The numbers of this process.
-pub struct Local {
+/// The numbers of a process.
+pub struct Local<T = fn(usize) -> Tally> {
     /// Seconds between MPI_Init and MPI_Finalize.
     run: f64,
-    tallies: Vec<Tally>,
+    /// Its calls of a kind.
+    tally: T,
 }
 
 impl Local {
-    /// Of a run that took so many nanoseconds.
+    /// Of this process, after a run that took so many nanoseconds.
     pub fn of_process(nanoseconds: u64) -> Local {
         Local {
             run: seconds(nanoseconds),
-            tallies: tallies(),
+            tally,
         }
     }
+}
 
+impl<T: Fn(usize) -> Tally> Local<T> {
     /// Of each kind 1, if this process made such calls, else 0: to be summed.
     pub fn met(&self) -> Vec<f64> {
-        let met = |tally: &Tally| f64::from(u8::from(tally.all().calls > 0));
-        self.tallies.iter().map(met).collect()
+        let met = |kind| f64::from(u8::from((self.tally)(kind).all().calls > 0));
+        (0..KINDS).map(met).collect()
     }
 
     /// Of the kinds that were met by any process, what is to be summed.
@@ -55,11 +58,9 @@ impl Local {
         [self.run, -self.run].into_iter().chain(kinds).collect()
     }
 
-    fn kinds<'a>(&'a self, met: &'a [f64]) -> impl Iterator<Item = &'a Tally> {
-        let kinds = self.tallies.iter().zip(met);
-        kinds
-            .filter(|(_, ranks)| **ranks > 0.0)
-            .map(|(tally, _)| tally)
+    fn kinds(&self, met: &[f64]) -> impl Iterator<Item = Tally> {
+        let kinds = met.iter().enumerate().filter(|(_, ranks)| **ranks > 0.0);
+        kinds.map(|(kind, _)| (self.tally)(kind))
     }
 }
 
@@ -67,7 +68,7 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-fn sums(tally: &Tally) -> [f64; SUMS] {
+fn sums(tally: Tally) -> [f64; SUMS] {
     let mut sums = [0.0; SUMS];
     sums[0] = tally.bytes as f64;
     for (sums, ran) in sums[1..].chunks_exact_mut(OF_RUNNER).zip(&tally.ran) {
@@ -78,7 +79,7 @@ fn sums(tally: &Tally) -> [f64; SUMS] {
 }
 
 /// A minimum is the maximum of the negative. What made no such calls is in neither.
-fn maxima(tally: &Tally) -> [f64; MAXIMA] {
+fn maxima(tally: Tally) -> [f64; MAXIMA] {
     let Ran {
         calls, nanoseconds, ..
     } = tally.all();
@@ -385,7 +386,6 @@ fn size(bytes: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::KINDS;
     use super::*;
 
     /// A process that ran for so many seconds and made calls of two kinds.
@@ -395,7 +395,7 @@ mod tests {
         made: Vec<(usize, usize, u64, u64, u64, u64)>,
     }
 
-    fn local(process: &Process) -> Local {
+    fn local(process: &Process) -> Local<impl Fn(usize) -> Tally> {
         let mut tallies = vec![Tally::default(); KINDS];
         for &(kind, runner, calls, first, nanoseconds, processes) in &process.made {
             let tally = &mut tallies[kind];
@@ -411,14 +411,14 @@ mod tests {
         }
         Local {
             run: process.run,
-            tallies,
+            tally: move |kind: usize| tallies[kind],
         }
     }
 
     /// What MPI's reductions make of it.
-    fn reduced(
-        locals: &[Local],
-        of: impl Fn(&Local) -> Vec<f64>,
+    fn reduced<T>(
+        locals: &[Local<T>],
+        of: impl Fn(&Local<T>) -> Vec<f64>,
         by: fn(f64, f64) -> f64,
     ) -> Vec<f64> {
         let all = locals.iter().map(of);

@@ -109,7 +109,7 @@ static COUNTERS: [Counters; KINDS] = [const { Counters::new() }; KINDS];
 
 /// The place of a kind among all. Of circulant's own operations the size is not known before they
 /// have run, so their calls are in one class.
-fn kind(operation: Operation, bytes: u64) -> usize {
+pub(super) fn kind(operation: Operation, bytes: u64) -> usize {
     let is_sized = (operation as usize) < Operation::OF_MPI;
     let class = bytes.checked_ilog2().filter(|_| is_sized).unwrap_or(0);
     operation as usize * CLASSES + class as usize
@@ -140,7 +140,7 @@ pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work, place:
 
 /// The calls of one process of one kind.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Tally {
+pub struct Tally {
     /// The sum of m, of the calls of which the process was the first.
     pub bytes: u64,
     /// The fewest processes of a communicator, and the most.
@@ -153,7 +153,7 @@ pub(super) struct Tally {
 
 /// The calls that one runner ran.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Ran {
+pub struct Ran {
     /// How many.
     pub calls: u64,
     /// Of how many of them this process was the first.
@@ -186,9 +186,10 @@ impl Tally {
     }
 }
 
-/// The calls of this process, by kind.
-pub(super) fn tallies() -> Vec<Tally> {
-    COUNTERS.iter().map(Counters::tally).collect()
+/// The calls of this process of a kind. (Those of all kinds at once would be more than there is
+/// memory for where that is short.)
+pub(super) fn tally(kind: usize) -> Tally {
+    COUNTERS.get(kind).map(Counters::tally).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ The MPI libraries lose memory themselves. A loss counts when the library is anyw
 the allocation: then also what the MPI allocated on its behalf, such as a private communicator.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -243,3 +244,43 @@ def test_allocations_that_fail(mpi, report, case):
         assert run.tried() or any("trial" in of for of in run.all_outcomes().values())
     said = re.findall(r"^circulant: rank (\d+): memory was short: \d+ small", run.stderr, re.MULTILINE)
     assert sorted(map(int, said)) == [*range(processes)], run.describe()
+
+
+# How many allocations succeed, how many fail then, and on which rank; else on all. Some 350 to 500 are made in MPI_Init
+# and the first calls, and some 5,000 in MPI_Finalize, by the rank that writes a report.
+ENDS = [
+    (0, 10**6, []),
+    (0, 10**6, [0]),
+    (0, 10**6, [1]),
+    (500, 10**6, []),
+    *((after, 1, []) for after in (0, 1, 3, 20, 100, 400, 2000)),
+]
+MORE_ENDS = [(after, 1, []) for after in range(2, 400, 7)] + [(after, 10**6, [0]) for after in range(10, 6000, 97)]
+
+
+@pytest.mark.parametrize(
+    "after, times, ranks", ENDS + [pytest.param(*case, marks=pytest.mark.repeats) for case in MORE_ENDS]
+)
+def test_allocations_that_fail_at_the_ends(mpi, report, tmp_path, after, times, ranks):
+    """In MPI_Init, where a profile is read, and in MPI_Finalize: no result is wrong, every process comes to its end,
+    and a profile or a report that is not written is named."""
+    version = mpi.preloaded(1, [mpi.program("first"), "464"], report, {}).report["mpi"]
+    profiles = [tmp_path / "profile.toml", tmp_path / "saved.toml"]
+    profiles[0].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\nprocesses = 3\nnodes = 3\nalpha = 9\nbeta = 0.001\n")
+    settings = {"FORCE": 1, "PROFILE": profiles[0], "PROFILE_SAVE": profiles[1]}
+    report.unlink()
+    environment = mpi.variables(report, settings)
+    command = [mpi.program("shortage"), "ends", after, times, *ranks]
+    run = mpi.run(3, command, mpi.library, environment).expect_success()
+    assert "failures=0" in run.stdout, run.describe()
+    parts = re.findall(r"^(beginning|end) allocations=(\d+) failed=(\d+)$", run.stdout, re.MULTILINE)
+    assert [part for part, *_ in parts].count("beginning") == 3 and len(parts) == 6, run.describe()
+    failed = {part: sum(int(number) for which, _, number in parts if which == part) for part, *_ in parts}
+    assert after > 300 or failed["beginning"] > 0, run.describe()
+    assert after > 4000 or sum(failed.values()) > 0, run.describe()
+    for variable, file in [("REPORT", report), ("PROFILE_SAVE", profiles[1])]:
+        named = f"circulant: CIRCULANT_{variable}={file} " in run.stderr
+        assert file.exists() or named, run.describe()
+    if report.exists():
+        written = json.loads(report.read_text())
+        assert written["ranks"] or "CIRCULANT_REPORT=" in run.stderr, run.describe()
