@@ -3,6 +3,9 @@
  * that come and go, TOGETHER at once. Rank 0 prints what the processes hold meanwhile, at most:
  *
  *     age medley=1000 calls=10000 kilobytes=20480 files=31
+ *
+ * At the end, what context ids there are: of Open MPI, the id of a new communicator, which is the lowest that is free;
+ * of others, how many more communicators can be made.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -48,6 +51,35 @@ static void print(long medleys) {
     }
 }
 
+#ifdef OPEN_MPI
+static void print_contexts(void) {
+    MPI_Comm made;
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (world_rank == 0) {
+        printf("age id=%d\n", (int)MPI_Comm_c2f(made));
+    }
+    MPI_Comm_free(&made);
+}
+#else
+static void print_contexts(void) {
+    static MPI_Comm made[1 << 16];
+    MPI_Comm parent;
+    int count = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &parent);
+    MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+    while (count < 1 << 16 && MPI_Comm_dup(parent, &made[count]) == MPI_SUCCESS) {
+        count++;
+    }
+    if (world_rank == 0) {
+        printf("age free=%d\n", count);
+    }
+    for (int i = 0; i < count; i++) {
+        MPI_Comm_free(&made[i]);
+    }
+    MPI_Comm_free(&parent);
+}
+#endif
+
 int main(int argc, char **argv) {
     static MPI_Comm comm[TOGETHER];
     check_begin(&argc, &argv, "age", MPI_THREAD_SINGLE);
@@ -69,6 +101,7 @@ int main(int argc, char **argv) {
         }
     }
     print(medleys);
+    print_contexts();
     for (int i = 0; i < TOGETHER; i++) {
         MPI_Comm_free(&comm[i]);
     }

@@ -6,13 +6,18 @@
  * On rank FAULT_RANK,
  *   FAULT_BYTES=n   the first message of n bytes or more that circulant sends has a wrong byte;
  *   FAULT_SEND=n    messages of n bytes or more cannot be sent;
- *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes.
+ *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes;
+ *   FAULT_KILL=f    the process is killed in circulant's call FAULT_CALL (from 1 on) of the function f of MPI,
+ *                   and says so.
  */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern void *__libc_malloc(size_t bytes);
 
@@ -30,6 +35,17 @@ static bool is_here(void) {
 
 static void *next(const char *name) {
     return dlsym(RTLD_NEXT, name);
+}
+
+/* Called at the beginning of a function. */
+static void count_call(const char *function) {
+    static long long calls;
+    const char *named = getenv("FAULT_KILL");
+    if (named == NULL || strcmp(named, function) != 0 || !is_here() || ++calls != variable("FAULT_CALL")) {
+        return;
+    }
+    fprintf(stderr, "fault: killed in call %lld of %s\n", calls, function);
+    kill(getpid(), SIGKILL);
 }
 
 int PMPI_Get_library_version(char *version, int *length) {
@@ -65,6 +81,7 @@ static const void *sent(const void *buffer, int count, MPI_Datatype type) {
 
 int PMPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = next("PMPI_Send");
+    count_call("PMPI_Send");
     if (is_unsendable(count, type)) {
         return MPI_ERR_OTHER;
     }
@@ -75,6 +92,7 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
                MPI_Request *request) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
         next("PMPI_Isend");
+    count_call("PMPI_Isend");
     if (is_unsendable(count, type)) {
         return MPI_ERR_OTHER;
     }
@@ -85,11 +103,34 @@ int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int ta
                 MPI_Request *request) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
         next("PMPI_Issend");
+    count_call("PMPI_Issend");
     if (is_unsendable(count, type)) {
         return MPI_ERR_OTHER;
     }
     return real(sent(buffer, count, type), count, type, to, tag, comm, request);
 }
+
+/* Functions that are only counted. */
+#define PASS(function, parameters, arguments)                                                                \
+    int function parameters {                                                                                \
+        int(*real) parameters = next(#function);                                                             \
+        count_call(#function);\
+        return real arguments;                                                                               \
+    }
+
+PASS(PMPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *made), (comm, group, made))
+
+PASS(PMPI_Allreduce, (const void *send, void *receive, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (send, receive, elements, type, op, comm))
+
+PASS(PMPI_Sendrecv,
+     (const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag, void *receive,
+      int receive_count, MPI_Datatype receive_type, int from, int receive_tag, MPI_Comm comm, MPI_Status *status),
+     (send, send_count, send_type, to, send_tag, receive, receive_count, receive_type, from, receive_tag, comm, status))
+
+PASS(PMPI_Irecv,
+     (void *buffer, int elements, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request),
+     (buffer, elements, type, from, tag, comm, request))
 
 void *malloc(size_t bytes) {
     static _Thread_local bool is_asking;
@@ -160,4 +201,9 @@ int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *
                 int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
     return PMPI_Scatter(send, send_count, send_type, receive, receive_count, receive_type, root,
                         comm);
+}
+
+int MPIX_Comm_revoke(MPI_Comm comm) {
+    int (*real)(MPI_Comm) = next("PMPIX_Comm_revoke");
+    return real(comm);
 }

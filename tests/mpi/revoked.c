@@ -1,10 +1,12 @@
 /*
- * revoked VICTIM CALL MICROSECONDS [BYTES]: a program that survives the death of a process, as ULFM asks.
+ * revoked [VICTIM CALL MICROSECONDS [BYTES]]: a program that survives the death of a process, as ULFM asks.
  *
- * All processes make 30 calls, of six operations in turn, each result checked against a serial one. In
- * call CALL, process VICTIM is killed: before it (0 microseconds), or in it, so many microseconds after its
- * start. Who meets an error revokes the communicator; then all agree, shrink it, and go on from the
- * earliest call that somebody has not finished. At the end every survivor has finished all calls.
+ * All processes make 33 calls, of ten operations in turn, each result checked against a serial one: eleven on
+ * a communicator, eleven on a duplicate of it, and eleven on one with the ranks in reverse order. In call CALL,
+ * process VICTIM is killed: before it (0 microseconds), or in it, so many microseconds after its start. (Without
+ * arguments, something else kills a process.) Who meets an error acknowledges the failure and revokes the
+ * communicators; then all agree, shrink the first, and go on from the earliest call that somebody has not
+ * finished. At the end every survivor has finished all calls.
  *
  * After a failure the launcher's barrier in Open MPI's MPI_Finalize may wait for ever, natively too. A process
  * that is not through after PATIENCE seconds says by which functions it is there, and ends.
@@ -23,9 +25,11 @@
 
 extern unsigned long long circulant_calls(const char *operation) __attribute__((weak));
 
-enum { CALLS = 30, OPERATIONS = 7, PATIENCE = 5 };
+enum { CALLS = 33, OPERATIONS = 11, PATIENCE = 5, MOST = 64 };
 
-static MPI_Comm comm;
+/* That of all who live; that of the calls; and which of the three that is. */
+static MPI_Comm all, comm = MPI_COMM_NULL;
+static int part = -1;
 static int rank, size, elements;
 static int *input, *output;
 
@@ -65,11 +69,63 @@ static void expect(int call, const char *operation, int index, int found, int ex
     exit(1);
 }
 
+static void leave_communicator(void)
+{
+    if (comm != MPI_COMM_NULL && comm != all)
+        MPI_Comm_free(&comm);
+    comm = MPI_COMM_NULL;
+    part = -1;
+}
+
+/* The communicator of a call. */
+static int choose_communicator(int call)
+{
+    int code = MPI_SUCCESS, of_all;
+    if (part == call / OPERATIONS)
+        return code;
+    leave_communicator();
+    MPI_Comm_rank(all, &of_all);
+    switch (call / OPERATIONS) {
+    case 0:
+        comm = all;
+        break;
+    case 1:
+        code = MPI_Comm_dup(all, &comm);
+        break;
+    default:
+        code = MPI_Comm_split(all, 0, -of_all, &comm);
+    }
+    if (code != MPI_SUCCESS) {
+        comm = MPI_COMM_NULL;
+        return code;
+    }
+    part = call / OPERATIONS;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    return code;
+}
+
+/* How many elements a rank has where ranks have different numbers, and where they stand. */
+static void lay_out(int counts[], int displacements[])
+{
+    int total = 0;
+    for (int of = 0; of < size; of++) {
+        counts[of] = elements / size / 2 + 13 * of % 50;
+        displacements[of] = total;
+        total += counts[of];
+    }
+}
+
 /* Makes a call; checks its result if it had no error. */
 static int make(int call)
 {
+    int code = choose_communicator(call);
+    if (code != MPI_SUCCESS)
+        return code;
     int root = call % size, each = elements / size;
-    int code;
+    int counts[MOST], displacements[MOST];
+    lay_out(counts, displacements);
     for (int i = 0; i < elements; i++) {
         input[i] = value(rank, call, i);
         output[i] = -1;
@@ -105,6 +161,27 @@ static int make(int call)
         for (int i = 0; code == MPI_SUCCESS && i < each * size; i++)
             expect(call, "alltoall", i, output[i], value(i / each, call, rank * each + i % each));
         break;
+    case 6:
+        code = MPI_Allgatherv(input, counts[rank], MPI_INT, output, counts, displacements, MPI_INT, comm);
+        for (int of = 0; code == MPI_SUCCESS && of < size; of++)
+            for (int i = 0; i < counts[of]; i++)
+                expect(call, "allgatherv", displacements[of] + i, output[displacements[of] + i], value(of, call, i));
+        break;
+    case 7:
+        code = MPI_Reduce_scatter(input, output, counts, MPI_INT, MPI_SUM, comm);
+        for (int i = 0; code == MPI_SUCCESS && i < counts[rank]; i++)
+            expect(call, "reduce_scatter", i, output[i], sum(call, displacements[rank] + i));
+        break;
+    case 8:
+        code = MPI_Gather(input, each, MPI_INT, output, each, MPI_INT, root, comm);
+        for (int i = 0; code == MPI_SUCCESS && rank == root && i < each * size; i++)
+            expect(call, "gather", i, output[i], value(i / each, call, i % each));
+        break;
+    case 9:
+        code = MPI_Scatter(input, each, MPI_INT, output, each, MPI_INT, root, comm);
+        for (int i = 0; code == MPI_SUCCESS && i < each; i++)
+            expect(call, "scatter", i, output[i], value(root, call, rank * each + i));
+        break;
     default:
         code = MPI_Allreduce(MPI_IN_PLACE, input, elements, MPI_INT, MPI_SUM, comm);
         for (int i = 0; code == MPI_SUCCESS && i < elements; i++)
@@ -127,56 +204,96 @@ static void die_after(long microseconds)
     setitimer(ITIMER_REAL, &when, NULL);
 }
 
+/* Says that it has heard of the failures. Those that it has said so of are among the processes of `all`. */
+static void acknowledge(void)
+{
+    MPI_Group failed, whole;
+    int failures, known;
+    MPIX_Comm_failure_ack(all);
+    MPIX_Comm_failure_get_acked(all, &failed);
+    MPI_Comm_group(all, &whole);
+    MPI_Group_size(failed, &failures);
+    if (failures > 1) {
+        fprintf(stderr, "revoked: %d processes have failed, not one\n", failures);
+        exit(1);
+    }
+    int zero = 0;
+    known = MPI_PROC_NULL;
+    if (failures == 1)
+        MPI_Group_translate_ranks(failed, 1, &zero, whole, &known);
+    if (failures == 1 && known == MPI_UNDEFINED) {
+        fprintf(stderr, "revoked: the process that failed is not of the communicator\n");
+        exit(1);
+    }
+    MPI_Group_free(&failed);
+    MPI_Group_free(&whole);
+}
+
 /* A communicator of the survivors, and the earliest call that one of them has not finished. */
 static int recover(int call)
 {
     MPI_Comm shrunk;
     int flag = 1;
-    MPIX_Comm_revoke(comm);
-    MPIX_Comm_shrink(comm, &shrunk);
+    acknowledge();
+    if (comm != MPI_COMM_NULL && comm != all)
+        MPIX_Comm_revoke(comm);
+    MPIX_Comm_revoke(all);
+    MPIX_Comm_shrink(all, &shrunk);
     MPIX_Comm_agree(shrunk, &flag);
-    if (comm != MPI_COMM_WORLD)
-        MPI_Comm_free(&comm);
-    comm = shrunk;
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
+    leave_communicator();
+    if (all != MPI_COMM_WORLD)
+        MPI_Comm_free(&all);
+    all = shrunk;
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
     int earliest;
-    MPI_Allreduce(&call, &earliest, 1, MPI_INT, MPI_MIN, comm);
+    MPI_Allreduce(&call, &earliest, 1, MPI_INT, MPI_MIN, all);
     return earliest;
+}
+
+static unsigned long long calls_of_circulant(void)
+{
+    static const char *const operations[] = {"bcast", "allreduce", "allgather", "reduce", "reduce_scatter_block",
+        "alltoall", "allgatherv", "reduce_scatter", "gather", "scatter"};
+    unsigned long long ours = 0;
+    for (size_t i = 0; circulant_calls && i < sizeof operations / sizeof *operations; i++)
+        ours += circulant_calls(operations[i]);
+    return ours;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        fprintf(stderr, "usage: revoked VICTIM CALL MICROSECONDS [BYTES]\n");
+    if (argc != 1 && argc < 4) {
+        fprintf(stderr, "usage: revoked [VICTIM CALL MICROSECONDS [BYTES]]\n");
         return 2;
     }
-    int victim = atoi(argv[1]), when = atoi(argv[2]), is_dead = 0, errors = 0;
-    long microseconds = atol(argv[3]);
+    int victim = argc > 1 ? atoi(argv[1]) : -1, when = argc > 1 ? atoi(argv[2]) : -1;
+    int is_marked = 0, errors = 0, most;
+    long microseconds = argc > 1 ? atol(argv[3]) : 0;
     elements = (argc > 4 ? atoi(argv[4]) : 60000) / (int)sizeof(int);
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int world_rank, world_size;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    comm = MPI_COMM_WORLD;
-    rank = world_rank;
-    size = world_size;
+    all = MPI_COMM_WORLD;
     input = malloc(sizeof(int) * (size_t)elements);
     output = malloc(sizeof(int) * (size_t)elements);
 
     for (int call = 0; call < CALLS;) {
-        if (call == when && world_rank == victim && !is_dead)
+        if (call == when && world_rank == victim) {
+            is_marked = 1;
             die_after(microseconds);
+        }
         int code = make(call), class = MPI_SUCCESS;
         if (code == MPI_SUCCESS) {
             call++;
             /* The end is a call like any other: who is through has not seen the error of another. */
             if (call < CALLS)
                 continue;
+            while (is_marked)
+                pause();
             int flag = 1;
-            code = MPIX_Comm_agree(comm, &flag);
+            code = MPIX_Comm_agree(all, &flag);
             if (code == MPI_SUCCESS)
                 break;
         }
@@ -186,12 +303,14 @@ int main(int argc, char **argv)
             return 1;
         }
         errors++;
-        is_dead = 1;
         call = recover(call);
     }
-    unsigned long long ours = circulant_calls ? circulant_calls("bcast") + circulant_calls("allreduce") : 0;
+    leave_communicator();
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &size);
+    MPI_Allreduce(&errors, &most, 1, MPI_INT, MPI_MAX, all);
     if (rank == 0)
-        printf("survivors %d of %d, errors %d, circulant %llu\n", size, world_size, errors, ours);
+        printf("survivors %d of %d, errors %d, circulant %llu\n", size, world_size, most, calls_of_circulant());
     fflush(stdout);
     signal(SIGALRM, say_where);
     alarm(PATIENCE);
