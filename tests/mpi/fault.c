@@ -5,6 +5,7 @@
  *
  * On rank FAULT_RANK,
  *   FAULT_BYTES=n   the first message of n bytes or more that circulant sends has a wrong byte;
+ *   FAULT_COPY=n    the first n bytes or more that circulant copies have a wrong byte;
  *   FAULT_SEND=n    messages of n bytes or more cannot be sent;
  *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes;
  *   FAULT_KILL=f    the process is killed in circulant's call FAULT_CALL (from 1 on) of the function f of MPI,
@@ -61,6 +62,11 @@ static bool is_unsendable(int count, MPI_Datatype type) {
     return least >= 0 && (long long)count * size >= least && is_here();
 }
 
+/* Makes a byte wrong. In numbers of eight bytes, sign and exponent are there. */
+static void spoil(void *data, size_t bytes) {
+    ((unsigned char *)data)[bytes / 2 | 7] ^= 0x55;
+}
+
 /* What is sent in place of a message: the same, or once a copy with a wrong byte. The copy is not freed. */
 static const void *sent(const void *buffer, int count, MPI_Datatype type) {
     static bool is_over;
@@ -72,10 +78,9 @@ static const void *sent(const void *buffer, int count, MPI_Datatype type) {
         return buffer;
     }
     is_over = true;
-    unsigned char *copy = malloc(bytes);
+    void *copy = malloc(bytes);
     memcpy(copy, buffer, bytes);
-    /* In numbers of eight bytes, sign and exponent are there. */
-    copy[bytes / 2 | 7] ^= 0x55;
+    spoil(copy, bytes);
     return copy;
 }
 
@@ -132,18 +137,47 @@ PASS(PMPI_Irecv,
      (void *buffer, int elements, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request),
      (buffer, elements, type, from, tag, comm, request))
 
-void *malloc(size_t bytes) {
+/* Whether this address is circulant's. Finding that out may ask for memory. */
+static bool is_of_circulant(const void *address) {
     static _Thread_local bool is_asking;
-    if ((long long)bytes == variable("FAULT_MEMORY") && !is_asking && is_here()) {
-        Dl_info info = {0};
-        is_asking = true;
-        dladdr(__builtin_return_address(0), &info);
-        is_asking = false;
-        if (info.dli_fname && strstr(info.dli_fname, "libcirculant")) {
-            return NULL;
-        }
+    Dl_info info = {0};
+    if (is_asking) {
+        return false;
     }
-    return __libc_malloc(bytes);
+    is_asking = true;
+    dladdr(address, &info);
+    is_asking = false;
+    return info.dli_fname && strstr(info.dli_fname, "libcirculant");
+}
+
+void *malloc(size_t bytes) {
+    bool is_that = (long long)bytes == variable("FAULT_MEMORY") && is_here();
+    return is_that && is_of_circulant(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+}
+
+/* A copy was made: the first large one of circulant's gets a wrong byte. */
+static void *copied(void *to, size_t bytes, const void *caller) {
+    static bool is_over;
+    long long least = variable("FAULT_COPY");
+    if (!is_over && least >= 16 && bytes >= (size_t)least && is_here() && is_of_circulant(caller)) {
+        is_over = true;
+        spoil(to, bytes);
+    }
+    return to;
+}
+
+void *memcpy(void *to, const void *from, size_t bytes) {
+    mempcpy(to, from, bytes);
+    return copied(to, bytes, __builtin_return_address(0));
+}
+
+void *memmove(void *to, const void *from, size_t bytes) {
+    static void *(*real)(void *, const void *, size_t);
+    if (real == NULL) {
+        real = next("memmove");
+    }
+    real(to, from, bytes);
+    return copied(to, bytes, __builtin_return_address(0));
 }
 
 /*

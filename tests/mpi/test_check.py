@@ -10,6 +10,7 @@ import re
 import pytest
 
 from launch import NATIVE_ENVIRONMENT, OPERATIONS
+from test_programs import BY_LEADERS
 
 FORCED = {"FORCE": 1, "CHECK": 1}
 
@@ -160,6 +161,26 @@ def test_a_wrong_block_is_found(mpi, report, operation, processes):
     assert outcomes.keys() == {"circulant", "differed"}, outcomes
     assert outcomes["circulant"] + outcomes["differed"] == 6
     assert checks(run, operation) == (outcomes["circulant"], 1)
+
+
+# On two nodes of two, rank 2 sends in every operation. In shared memory nothing is sent.
+WAYS = {
+    "leaders": (4, 2, {"NODE_SIZE": 2}, {"bytes": 1000}, sorted(BY_LEADERS)),
+    "lanes": (4, 2, {"NODE_SIZE": 2}, {"bytes": 1000}, sorted(BY_LEADERS)),
+    "shared": (3, 1, {}, {"copy": 5000}, OPERATIONS),
+}
+
+
+@pytest.mark.parametrize("way, operation", [(way, operation) for way in WAYS for operation in WAYS[way][-1]])
+def test_a_wrong_block_is_found_however_calls_run(mpi, report, way, operation):
+    processes, rank, settings, fault, _ = WAYS[way]
+    command = [mpi.program("sequence"), f"{operation}:40000x6"]
+    settings = {**settings, operation.upper(): way}
+    run = with_fault(mpi, processes, command, report, rank, settings, **fault).expect_success()
+    (found,) = LINE.finditer(run.stderr)
+    assert (found["operation"], found["algorithm"]) == (operation, way), run.describe()
+    assert any(way in row.get("algorithms", {}) for row in run.rows()), run.describe()
+    assert checks(run, operation)[1] == 1
 
 
 @pytest.mark.parametrize("processes", [3])
