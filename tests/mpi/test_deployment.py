@@ -150,9 +150,9 @@ def test_required(mpi, report, ranks):
     """A job with a rank without the library ends, if any of the others requires that there is none."""
     test = " || ".join(f'test "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" = {rank}' for rank in ranks)
     inner = ["sh", "-c", f"{{ {test}; }} && export CIRCULANT_REQUIRE=1; exec {mpi.program('first')} 464"]
-    run = mpi.preloaded(4, inner, report, {"FORCE": 1}, timeout=60).expect_success()
+    run = mpi.preloaded(4, inner, report, {"FORCE": 1}, timeout=25).expect_success()
     assert run.outcomes("bcast")["circulant"] > 0
-    run = mpi.run(4, without(mpi, 3, inner), mpi.library, {"CIRCULANT_FORCE": "1"}, timeout=60)
+    run = mpi.run(4, without(mpi, 3, inner), mpi.library, {"CIRCULANT_FORCE": "1"}, timeout=25)
     assert run.status == 125, run.describe()
     assert "checks=" not in run.stdout, run.describe()
     lines = re.findall("^circulant: .*$", run.stderr, re.MULTILINE)
@@ -166,7 +166,7 @@ def test_nothing_runs_that_is_required_otherwise(mpi):
     program = [mpi.build / "venv/bin/python", "-c", "from mpi4py import MPI; print('goes on', flush=True)"]
     for _ in range(3):
         command = without(mpi, 1, ["env", "CIRCULANT_REQUIRE=1", *program])
-        run = mpi.run(4, command, mpi.library, timeout=60)
+        run = mpi.run(4, command, mpi.library, timeout=25)
         assert run.status == 125, run.describe()
         assert run.stdout.count("goes on") <= 1, run.describe()
 
