@@ -37,17 +37,22 @@ static MEMORY: Memory = Memory(UnsafeCell::new([0; RESERVE]));
 static CELLS_TAKEN: Mutex<Cells> = Mutex::new(Cells([false; CELLS]));
 static SERVED: AtomicUsize = AtomicUsize::new(0);
 
-/// What profiles and reports need at most, in MiB, but for very large ones.
-const PLENTY: usize = 4;
+/// Bytes that a profile or a report needs at most, but for very large ones.
+pub const PLENTY: usize = 4 << 20;
 
-/// Whether the system has plenty of memory left. What can be left out and needs much of it in small
+/// Whether the system has so many bytes left. What can be left out and needs much memory in small
 /// pieces is left out where there is not, so that the reserve is there for the rest.
 ///
 /// # Errors
-/// That there is not, in words.
-pub fn check_plenty() -> Result<(), String> {
-    let reserved = Vec::<u8>::new().try_reserve_exact(PLENTY << 20);
-    reserved.map_err(|_| format!("less than {PLENTY} MiB of memory are left"))
+/// That it has not, in words.
+pub fn check_left(bytes: usize) -> Result<(), String> {
+    let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
+    reserved.map_err(|_| {
+        format!(
+            "less than {} MiB of memory are left",
+            bytes.div_ceil(1 << 20)
+        )
+    })
 }
 
 /// How many allocations the reserve has served.

@@ -7,20 +7,23 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+
+use crate::signals::HeldBack;
 
 /// Files of the same name by other processes that one makes way for. (In containers, processes of
 /// different nodes have the same number.)
 const ATTEMPTS: usize = 100;
 
-/// Folders whose links are the system's own, such as /dev/stdout, and are followed.
+/// Folders whose links are the system's own, such as /dev/fd/3, and are followed.
 const OF_THE_SYSTEM: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
 
 /// The most that is read, in MiB. A profile has some KiB.
-const READ_MAX: u64 = 16;
+const READ_MAX: u64 = 1;
 
-/// Reads a regular file, of at most 16 MiB.
+/// Reads a regular file, of at most 1 MiB.
 ///
 /// # Errors
 /// Those of the file system; that `path` is another kind of file, which may never come to an end;
@@ -49,24 +52,25 @@ pub fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| io::Error::other("it is not text in UTF-8"))
 }
 
-/// Opens a file to write it anew, with the rights that the process's mask leaves. Does not wait for
-/// a reader of a named pipe.
+/// Opens a file to write it anew, with the rights that the process's mask leaves. What the process
+/// has open already is written to where it is, and keeps what it has. Does not wait for a reader of
+/// a named pipe.
 ///
 /// # Errors
 /// Those of the file system; that `path` is a symbolic link, or a named pipe.
 pub fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let is_of_the_system = |folder: &Path| OF_THE_SYSTEM.iter().any(|own| folder == Path::new(own));
-    if path.parent().is_some_and(is_of_the_system) {
-        return options.open(path);
+    match path.to_str() {
+        Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => return duplicate(&io::stdout()),
+        Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => return duplicate(&io::stderr()),
+        _ => {}
     }
+    let mut options = OpenOptions::new();
+    if is_of_the_system(path) {
+        options.append(true).custom_flags(libc::O_NONBLOCK);
+        return options.open(path).map_err(refused);
+    }
+    options.write(true).create(true).truncate(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let refused = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ELOOP) => io::Error::other("it is a symbolic link, which is not followed"),
-        Some(libc::ENXIO) => io::Error::other(NAMED_PIPE),
-        _ => error,
-    };
     let file = options.open(path).map_err(refused)?;
     match file.metadata()?.file_type().is_fifo() {
         true => Err(io::Error::other(NAMED_PIPE)),
@@ -74,7 +78,26 @@ pub fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-const NAMED_PIPE: &str = "it is a named pipe, which is not written to";
+/// Whether it is a device, or what the process has open: what is written there later comes after
+/// what was written before.
+pub fn is_of_the_system(path: &Path) -> bool {
+    let is_own = |folder: &Path| OF_THE_SYSTEM.iter().any(|own| folder == Path::new(own));
+    path.parent().is_some_and(is_own)
+}
+
+fn duplicate(stream: &impl AsFd) -> io::Result<File> {
+    stream.as_fd().try_clone_to_owned().map(File::from)
+}
+
+fn refused(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link, which is not followed"),
+        Some(libc::ENXIO) => io::Error::other(NAMED_PIPE),
+        _ => error,
+    }
+}
+
+const NAMED_PIPE: &str = "it is a named pipe or a socket, which is not written to";
 
 /// Puts a file with these contents in the place of `path`, which may be a file or a link. Who reads
 /// `path` meanwhile finds the old contents or the new ones.
@@ -82,6 +105,7 @@ const NAMED_PIPE: &str = "it is a named pipe, which is not written to";
 /// # Errors
 /// Those of the file system.
 pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let _held_back = HeldBack::new();
     let mut last = io::Error::from(ErrorKind::AlreadyExists);
     for attempt in 0..ATTEMPTS {
         let mut name = OsString::from(path);
@@ -129,7 +153,7 @@ mod tests {
         assert_eq!(read(&large).unwrap().len(), most);
         fs::write(&large, vec![b' '; most + 1]).unwrap();
         let refused = read(&large).unwrap_err().to_string();
-        assert!(refused.contains("larger than 16 MiB"), "{refused}");
+        assert!(refused.contains("larger than 1 MiB"), "{refused}");
         fs::write(&large, [b'a', 0xff]).unwrap();
         let refused = read(&large).unwrap_err().to_string();
         assert!(refused.contains("UTF-8"), "{refused}");

@@ -27,9 +27,10 @@
 //! | `linker` | the dynamic linker: objects of the process, and their symbols | no | yes |
 //! | [`message`] | lines for the owner of the job | no | forbidden |
 //! | [`launcher`] | what the job's launcher tells its processes | no | forbidden |
-//! | [`files`] | files that are written where others can write, too | no | forbidden |
+//! | [`files`] | files that settings name | no | forbidden |
 //! | [`abi`] | the ABIs of MPI, and the names of the builds for them | no | forbidden |
 //! | [`allocator`] | a reserve for small allocations that the system refuses | no | yes |
+//! | [`signals`] | signals that the system sends to who writes, held back | no | yes |
 
 pub mod abi;
 pub mod allocator;
@@ -45,6 +46,7 @@ pub mod report;
 pub mod rounding;
 pub mod schedule;
 pub mod select;
+pub mod signals;
 pub mod stage;
 pub mod store;
 pub mod team;

@@ -7,10 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::launcher;
+use crate::signals::HeldBack;
 
 /// Writes a line to standard error, as far as that can be written to; in one piece, so that lines
 /// of several processes do not mix.
 pub fn say(line: &str) {
+    let _held_back = HeldBack::new();
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 

@@ -204,7 +204,15 @@ impl Check {
                 self.ours.unpack(&self.touched.results, communicator)?;
             }
             Ok(Vec::new())
-        })?;
+        });
+        let differences = match differences {
+            // The MPI library has raised its own.
+            Err(Stop::Failed(error)) if code != SUCCESS => {
+                state.leave_after(error);
+                return Ok(code);
+            }
+            found => found?,
+        };
         report::count_check(self.facts.operation, !differences.is_empty());
         if let Some(checks) = state.checks().filter(|_| !differences.is_empty()) {
             checks.lock().refuse(&self.facts);

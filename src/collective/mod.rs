@@ -127,8 +127,7 @@ fn run_with(
             (Outcome::Native(reason), code)
         }
         Err(Stop::Failed(error)) => {
-            state.give_up();
-            return fail(operation, communicator, state.rank(), error);
+            return fail(state, operation, error);
         }
         Err(Stop::Mismatched(error)) => {
             say_mismatch(operation, communicator, state.rank());
@@ -152,7 +151,7 @@ fn run_with(
     }
     match check.map(|check| check.finish(state, root, native)) {
         Some(Ok(code)) => code,
-        Some(Err(Stop::Failed(error))) => fail(operation, communicator, state.rank(), error),
+        Some(Err(Stop::Failed(error))) => fail(state, operation, error),
         _ => code,
     }
 }
@@ -181,12 +180,12 @@ fn was_made(outcome: Outcome, code: c_int) -> bool {
 }
 
 /// MPI has failed: the program's error handler hears of it.
-fn fail(operation: Operation, communicator: Communicator, rank: usize, error: Error) -> c_int {
-    let operation = operation.name();
+fn fail(state: &State, operation: Operation, error: Error) -> c_int {
+    let (operation, rank) = (operation.name(), state.rank());
     say(&format!(
         "circulant: MPI failed in the middle of {operation} on rank {rank}"
     ));
-    communicator.raise(error)
+    state.communicator().raise(state.leave_after(error))
 }
 
 /// What a program cannot know from the error alone, unless it handles errors itself.

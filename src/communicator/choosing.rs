@@ -151,7 +151,7 @@ impl State {
     }
 
     /// MPI has failed in the middle of a call: nothing is tried any more. Local.
-    pub fn give_up(&self) {
+    pub(super) fn give_up(&self) {
         if let Some(learning) = &self.learning {
             learning.end();
             learning.end_all();

@@ -148,7 +148,7 @@ impl Writing<'_> {
             known: self.known,
             all,
         };
-        let has_memory = allocator::check_plenty().map_err(io::Error::other);
+        let has_memory = allocator::check_left(allocator::PLENTY).map_err(io::Error::other);
         let written = has_memory.and_then(|()| write(self.destination, &header));
         if let Err(error) = &written {
             let setting = process.settings.report.as_deref().unwrap_or_default();

@@ -70,8 +70,7 @@ pub(super) fn profile() -> &'static [Known] {
 
 /// What a profile says: nothing, if it cannot be read.
 fn read(file: &str) -> Vec<Known> {
-    let text = allocator::check_plenty()
-        .and_then(|()| files::read(Path::new(file)).map_err(|error| error.to_string()));
+    let text = files::read(Path::new(file)).map_err(|error| error.to_string());
     let known = text.and_then(|text| read_profile(&text, &mpi::native().version));
     known.unwrap_or_else(|problem| {
         if job::process().rank == 0 {
@@ -127,7 +126,7 @@ pub(super) fn save(file: &str) {
 }
 
 fn merge(file: &Path) -> Result<(), String> {
-    allocator::check_plenty()?;
+    allocator::check_left(allocator::PLENTY)?;
     let mpi = &mpi::native().version;
     let mut known = load_profile(file, mpi)?;
     let has_inexact = matches!(job::settings().select, Select::Adaptive | Select::Tune);

@@ -280,7 +280,9 @@ impl State {
 
     /// Everybody's word, by rank; and which rank is on which node. Collective.
     pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
-        let all = self.communicator.gather_words([mpi::node_hash(), word])?;
+        let communicator = self.communicator;
+        let own = [mpi::node_hash(), word];
+        let all = communicator.with_errors_returned(|| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
             let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
             let given = self.given_nodes(self.size);
@@ -292,7 +294,9 @@ impl State {
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {
         match self.given_nodes(size) {
             Some(nodes) => Ok(nodes),
-            None => Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?)),
+            None => communicator.with_errors_returned(|| {
+                Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?))
+            }),
         }
     }
 
@@ -318,6 +322,22 @@ impl State {
     /// # Errors
     /// Those of `call`; native, where there is no service.
     pub fn serve<R>(
+        &self,
+        data: [Option<Array>; 2],
+        call: impl FnOnce(&mut Service) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        // Natively that is an error. Some of circulant's calls would not notice.
+        if self.communicator.is_revoked() {
+            return Err(self.refuse(Reason::NoCommunicator));
+        }
+        let result = self.serve_or_fail(data, call);
+        if let Err(Stop::Failed(_)) = result {
+            self.tell_others();
+        }
+        result
+    }
+
+    fn serve_or_fail<R>(
         &self,
         data: [Option<Array>; 2],
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
@@ -390,7 +410,10 @@ impl State {
             && !match groups {
                 Some(_) => private.communicator().all_agree(on_host())?,
                 // Where an operation is not the first: see `maximum`.
-                None => self.communicator.all_agree(on_host())?,
+                None => {
+                    let communicator = self.communicator;
+                    communicator.with_errors_returned(|| communicator.all_agree(on_host()))?
+                }
             };
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
@@ -403,6 +426,33 @@ impl State {
     /// waits no longer. Local.
     pub(super) fn revoke(&self) {
         self.private.get().inspect(|private| private.revoke());
+    }
+
+    /// MPI has failed in the middle of a call, or of what was to be agreed on: others may wait on
+    /// the private communicator for this process, which goes on. They hear of it if a process has
+    /// failed, or if somebody has told this one. Local.
+    fn tell_others(&self) {
+        let private = self.private.get();
+        if let Some(private) =
+            private.filter(|private| private.is_revoked() || self.communicator.has_failed_process())
+        {
+            private.revoke();
+        }
+    }
+
+    /// Leaves a call in the middle of which MPI has failed with this error. Returns the one that
+    /// the program hears. Local.
+    pub fn leave_after(&self, error: Error) -> Error {
+        self.give_up();
+        self.tell_others();
+        let is_told = self
+            .private
+            .get()
+            .is_some_and(|private| private.is_revoked());
+        match is_told && !self.communicator.is_revoked() {
+            true => self.communicator.error_of_failure(error),
+            false => error,
+        }
     }
 
     fn refuse(&self, reason: Reason) -> Stop {

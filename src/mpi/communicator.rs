@@ -188,15 +188,6 @@ impl Communicator {
         Ok(flag != 0)
     }
 
-    /// Revokes it, where the MPI library can (ULFM): whatever waits on it ends with an error.
-    /// Local.
-    pub fn revoke(self) {
-        if let Some(revoke) = native().functions.PMPIX_Comm_revoke {
-            // SAFETY: a communicator that is in use.
-            unsafe { revoke(self.0) };
-        }
-    }
-
     /// Frees it: one that was made for us, and is not used any more.
     pub(super) fn free(mut self) {
         // SAFETY: a handle that MPI gave for us to free.
@@ -209,7 +200,7 @@ pub(super) struct Group(MPI_Group);
 
 impl Group {
     /// The group that `make` writes; returns MPI's error code.
-    fn made(make: impl FnOnce(*mut MPI_Group) -> c_int) -> Result<Group, Error> {
+    pub(super) fn made(make: impl FnOnce(*mut MPI_Group) -> c_int) -> Result<Group, Error> {
         let mut group = std::mem::MaybeUninit::<MPI_Group>::uninit();
         check(make(group.as_mut_ptr()))?;
         // SAFETY: written by the successful call above.
@@ -222,7 +213,7 @@ impl Group {
         Group::made(|group| unsafe { (native().functions.PMPI_Comm_group)(communicator.0, group) })
     }
 
-    fn remote_of(communicator: Communicator) -> Result<Group, Error> {
+    pub(super) fn remote_of(communicator: Communicator) -> Result<Group, Error> {
         let remote_group = native().functions.PMPI_Comm_remote_group;
         // SAFETY: writes the group.
         Group::made(|group| unsafe { remote_group(communicator.0, group) })
@@ -233,7 +224,7 @@ impl Group {
         self.0
     }
 
-    fn size(&self) -> Result<c_int, Error> {
+    pub(super) fn size(&self) -> Result<c_int, Error> {
         let mut size: c_int = 0;
         // SAFETY: writes one integer.
         check(unsafe { (native().functions.PMPI_Group_size)(self.0, &mut size) })?;
@@ -249,18 +240,23 @@ impl Group {
     }
 
     fn world_ranks(&self) -> Result<Option<Vec<usize>>, Error> {
+        let ranks = self.ranks_in(&Group::of(Communicator::world())?)?;
+        Ok(ranks.into_iter().collect())
+    }
+
+    /// The ranks of its processes in another group, of those that are there.
+    pub(super) fn ranks_in(&self, other: &Group) -> Result<Vec<Option<usize>>, Error> {
         let functions = &native().functions;
         let size = self.size()?;
         let ranks: Vec<c_int> = (0..size).collect();
         let mut translated = ranks.clone();
-        let world = Group::of(Communicator::world())?;
         // SAFETY: reads and writes as many ranks as each array has.
         check(unsafe {
             (functions.PMPI_Group_translate_ranks)(
                 self.0,
                 size,
                 ranks.as_ptr(),
-                world.0,
+                other.0,
                 translated.as_mut_ptr(),
             )
         })?;

@@ -265,6 +265,10 @@ natives! {
         #[cfg(any())]
         PMPIX_Comm_agree(MPI_Comm, *mut c_int);
         #[cfg(any())]
+        PMPIX_Comm_get_failed(MPI_Comm, *mut MPI_Group);
+        #[cfg(any())]
+        PMPIX_Comm_is_revoked(MPI_Comm, *mut c_int);
+        #[cfg(any())]
         PMPIX_Comm_revoke(MPI_Comm);
         #[cfg(large_count)]
         PMPI_Type_get_contents_c(

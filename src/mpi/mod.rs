@@ -8,6 +8,7 @@
 //! | `memory` | addresses, bytes; memory of circulant's own |
 //! | `communicator` | a communicator: who is in it, and who hears of its errors |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
+//! | `failure` | processes that have failed, where the MPI library goes on without them |
 //! | `private` | private communicators, for circulant's messages |
 //! | `attribute` | typed attributes of communicators |
 //! | `datatype` | a datatype: sizes and layout |
@@ -35,6 +36,7 @@ mod clock;
 mod communicator;
 mod datatype;
 pub mod device;
+mod failure;
 mod held;
 mod library;
 mod memory;

@@ -17,7 +17,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
     /// Of the same processes as `communicator`, with errors returned. None if any process has
-    /// `most` of them already, or could not make it. Collective.
+    /// `most` of them already, or could not make it. Errors are not raised. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
@@ -54,19 +54,21 @@ impl Private {
         all_agree: fn(Communicator, bool) -> Result<bool, Error>,
         make: impl FnOnce() -> Result<Private, Error>,
     ) -> Result<Option<Private>, Error> {
-        let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
-        if !all_agree(communicator, may)? {
-            return Ok(None);
-        }
-        let made = communicator.with_errors_returned(make);
-        match all_agree(communicator, made.is_ok()) {
-            Ok(true) => Ok(made.ok()),
-            Ok(false) => Ok(None),
-            Err(error) => {
-                made.map(Private::abandon).ok();
-                Err(error)
+        communicator.with_errors_returned(|| {
+            let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
+            if !all_agree(communicator, may)? {
+                return Ok(None);
             }
-        }
+            let made = make();
+            match all_agree(communicator, made.is_ok()) {
+                Ok(true) => Ok(made.ok()),
+                Ok(false) => Ok(None),
+                Err(error) => {
+                    made.map(Private::abandon).ok();
+                    Err(error)
+                }
+            }
+        })
     }
 
     /// Takes over a communicator that was just made.

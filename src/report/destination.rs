@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::page::{Header, json, prefixed, render_text};
 use crate::files;
+use crate::signals::HeldBack;
 
 /// Where a report goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +47,7 @@ impl Destination {
 /// # Errors
 /// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
+    let _held_back = HeldBack::new();
     match destination {
         Destination::File(path) => write_json(files::create(path)?, header),
         Destination::Stdout | Destination::Stderr => print(destination, &render_text(header)),
@@ -69,6 +71,7 @@ pub fn write_first(destination: &Destination, header: &Header) -> io::Result<()>
 /// # Errors
 /// As of [`write()`].
 pub fn complete(destination: &Destination, header: &Header) -> io::Result<()> {
+    let _held_back = HeldBack::new();
     match destination {
         Destination::File(_) => write(destination, header),
         Destination::Stdout | Destination::Stderr => {
@@ -79,7 +82,7 @@ pub fn complete(destination: &Destination, header: &Header) -> io::Result<()> {
 
 /// Whether what is written there later replaces what was written before: not in a pipe or a device.
 fn is_rewritable(path: &Path) -> bool {
-    fs::metadata(path).map_or(true, |metadata| metadata.is_file())
+    !files::is_of_the_system(path) && fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
 /// Piece by piece: where memory is short, there may be none for the whole text.

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use strum::{VariantArray, VariantNames};
 
 use super::{CANDIDATES, Kind, Network, Operation, Order, PLACES};
-use crate::files;
+use crate::{allocator, files};
 
 /// What is known of communicators of as many processes on as many nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,6 +191,8 @@ fn one() -> u64 {
 /// # Errors
 /// What is wrong with it, in one line.
 pub fn read_profile(text: &str, mpi: &str) -> Result<Vec<Known>, String> {
+    // Some text takes 80 times its length.
+    allocator::check_left(allocator::PLENTY.max(100 * text.len()))?;
     let profile: Profile = toml::from_str(text).map_err(|error| {
         let line = error
             .span()

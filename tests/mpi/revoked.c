@@ -1,5 +1,5 @@
 /*
- * revoked [VICTIM CALL MICROSECONDS [BYTES]]: a program that survives the death of a process, as ULFM asks.
+ * revoked [agree] [VICTIM CALL MICROSECONDS [BYTES]]: a program that survives the death of a process, as ULFM asks.
  *
  * All processes make 33 calls, of ten operations in turn, each result checked against a serial one: eleven on
  * a communicator, eleven on a duplicate of it, and eleven on one with the ranks in reverse order. In call CALL,
@@ -7,6 +7,13 @@
  * arguments, something else kills a process.) Who meets an error acknowledges the failure and revokes the
  * communicators; then all agree, shrink the first, and go on from the earliest call that somebody has not
  * finished. At the end every survivor has finished all calls.
+ *
+ * With `agree` nobody revokes anything. All calls are on one communicator, and all processes agree after each of them
+ * whether it has succeeded on all. So each process has to come out of a call by itself.
+ *
+ * revoked late: rank 1 revokes a communicator on which calls were made. Once all know it, every call on it has to fail.
+ *
+ * An error handler of the program counts its calls: one for each call that has failed.
  *
  * After a failure the launcher's barrier in Open MPI's MPI_Finalize may wait for ever, natively too. A process
  * that is not through after PATIENCE seconds says by which functions it is there, and ends.
@@ -30,6 +37,8 @@ enum { CALLS = 33, OPERATIONS = 11, PATIENCE = 5, MOST = 64 };
 /* That of all who live; that of the calls; and which of the three that is. */
 static MPI_Comm all, comm = MPI_COMM_NULL;
 static int part = -1;
+static int agrees, handled;
+static MPI_Errhandler counter;
 static int rank, size, elements;
 static int *input, *output;
 
@@ -69,6 +78,12 @@ static void expect(int call, const char *operation, int index, int found, int ex
     exit(1);
 }
 
+static void count_error(MPI_Comm *of, int *code, ...)
+{
+    (void)of, (void)code;
+    handled++;
+}
+
 static void leave_communicator(void)
 {
     if (comm != MPI_COMM_NULL && comm != all)
@@ -80,12 +95,12 @@ static void leave_communicator(void)
 /* The communicator of a call. */
 static int choose_communicator(int call)
 {
-    int code = MPI_SUCCESS, of_all;
-    if (part == call / OPERATIONS)
+    int code = MPI_SUCCESS, of_all, wanted = agrees ? 0 : call / OPERATIONS;
+    if (part == wanted)
         return code;
     leave_communicator();
     MPI_Comm_rank(all, &of_all);
-    switch (call / OPERATIONS) {
+    switch (wanted) {
     case 0:
         comm = all;
         break;
@@ -99,8 +114,8 @@ static int choose_communicator(int call)
         comm = MPI_COMM_NULL;
         return code;
     }
-    part = call / OPERATIONS;
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    part = wanted;
+    MPI_Comm_set_errhandler(comm, counter);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     return code;
@@ -237,14 +252,15 @@ static int recover(int call)
     acknowledge();
     if (comm != MPI_COMM_NULL && comm != all)
         MPIX_Comm_revoke(comm);
-    MPIX_Comm_revoke(all);
+    if (!agrees)
+        MPIX_Comm_revoke(all);
     MPIX_Comm_shrink(all, &shrunk);
     MPIX_Comm_agree(shrunk, &flag);
     leave_communicator();
     if (all != MPI_COMM_WORLD)
         MPI_Comm_free(&all);
     all = shrunk;
-    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(all, counter);
     int earliest;
     MPI_Allreduce(&call, &earliest, 1, MPI_INT, MPI_MIN, all);
     return earliest;
@@ -260,10 +276,65 @@ static unsigned long long calls_of_circulant(void)
     return ours;
 }
 
+/* Whether all have finished a call that this process has finished with a code. */
+static int all_have_finished(int code)
+{
+    int flag = code == MPI_SUCCESS;
+    while (MPIX_Comm_agree(all, &flag) != MPI_SUCCESS) {
+        MPIX_Comm_failure_ack(all);
+        flag = 0;
+    }
+    return flag;
+}
+
+/* Whether this process knows that a communicator is revoked. */
+static int is_revoked(MPI_Comm of)
+{
+    int flag, unused;
+    MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &unused, MPI_STATUS_IGNORE);
+    MPIX_Comm_is_revoked(of, &flag);
+    return flag;
+}
+
+static int call_revoked(void)
+{
+    for (int time = 0; time < 5; time++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &all);
+        agrees = 1;
+        for (int call = 0; call < OPERATIONS; call++)
+            make(call);
+        if (rank == 1)
+            MPIX_Comm_revoke(all);
+        while (!is_revoked(all))
+            continue;
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int call = 0; call < OPERATIONS; call++) {
+            int class;
+            MPI_Error_class(make(call), &class);
+            if (class != MPIX_ERR_REVOKED) {
+                fprintf(stderr, "revoked: rank %d, call %d: class %d on a revoked communicator\n", rank, call, class);
+                exit(1);
+            }
+        }
+        part = -1;
+        MPI_Comm_free(&all);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("survivors %d of %d, errors %d, circulant %llu\n", size, size, OPERATIONS, calls_of_circulant());
+    MPI_Finalize();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    int is_late = argc == 2 && strcmp(argv[1], "late") == 0;
+    argc -= is_late;
+    agrees = argc > 1 && strcmp(argv[1], "agree") == 0;
+    argc -= agrees;
+    argv += agrees;
     if (argc != 1 && argc < 4) {
-        fprintf(stderr, "usage: revoked [VICTIM CALL MICROSECONDS [BYTES]]\n");
+        fprintf(stderr, "usage: revoked [agree] [VICTIM CALL MICROSECONDS [BYTES]]\n");
         return 2;
     }
     int victim = argc > 1 ? atoi(argv[1]) : -1, when = argc > 1 ? atoi(argv[2]) : -1;
@@ -271,20 +342,44 @@ int main(int argc, char **argv)
     long microseconds = argc > 1 ? atol(argv[3]) : 0;
     elements = (argc > 4 ? atoi(argv[4]) : 60000) / (int)sizeof(int);
     MPI_Init(&argc, &argv);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_create_errhandler(count_error, &counter);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, counter);
     int world_rank, world_size;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     all = MPI_COMM_WORLD;
     input = malloc(sizeof(int) * (size_t)elements);
     output = malloc(sizeof(int) * (size_t)elements);
+    if (is_late)
+        return call_revoked();
 
     for (int call = 0; call < CALLS;) {
         if (call == when && world_rank == victim) {
             is_marked = 1;
             die_after(microseconds);
         }
+        handled = 0;
         int code = make(call), class = MPI_SUCCESS;
+        if (handled != (code != MPI_SUCCESS)) {
+            fprintf(stderr, "revoked: rank %d: the error handler was called %d times\n", world_rank, handled);
+            return 1;
+        }
+        MPI_Error_class(code, &class);
+        if (agrees) {
+            if (code != MPI_SUCCESS && class != MPIX_ERR_PROC_FAILED) {
+                fprintf(stderr, "revoked: rank %d: class %d, though nothing was revoked\n", world_rank, class);
+                return 1;
+            }
+            while (is_marked && call + 1 == CALLS)
+                pause();
+            if (all_have_finished(code)) {
+                call++;
+            } else {
+                errors++;
+                call = recover(call);
+            }
+            continue;
+        }
         if (code == MPI_SUCCESS) {
             call++;
             /* The end is a call like any other: who is through has not seen the error of another. */

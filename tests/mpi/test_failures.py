@@ -13,7 +13,7 @@ import warnings
 import pytest
 
 from launch import IMPOSSIBLE
-from test_programs import SHARED
+from test_programs import BY_LEADERS, LANES, SHARED
 
 # Of 33: the first on a communicator and in the middle; on a duplicate; the first on one that was split.
 CALLS = [0, 3, 14, 22]
@@ -84,6 +84,37 @@ def test_survivors_where_circulant_does_more(mpi, report, settings, is_shown, pr
     program are native.) Rank 0 is alive, and has the report."""
     run, _ = run_without(mpi, report, settings, processes, victim, call, 300)
     assert any(is_shown(row) for row in run.rows()), run.describe()
+
+
+MODES_OF_ALGORITHMS = {
+    "forced": {"FORCE": 1},
+    "on-nodes": {"NODE_SIZE": 1, "MIN_BYTES": 1000},
+    "learning": {"SELECT": "tune"},
+    "checks": {"FORCE": 1, "CHECK": 1},
+    "leaders": {**NODES, **{operation.upper(): "leaders" for operation in BY_LEADERS}},
+    "lanes": {**NODES, **LANES},
+    "shared": {"FORCE": 1, **SHARED},
+}
+
+
+@pytest.mark.parametrize("microseconds", [0, 300])
+@pytest.mark.parametrize("processes, victim, call", [(6, 2, 0), (6, 2, 4), (9, 0, 16), (3, 1, 8), (16, 15, 30)])
+@pytest.mark.parametrize("mode", MODES_OF_ALGORITHMS)
+def test_survivors_that_revoke_nothing(mpi, report, mode, processes, victim, call, microseconds):
+    """Natively each process comes out of a collective call by itself, with an error of a failed process."""
+    settings = MODES_OF_ALGORITHMS[mode]
+    run, ours = run_without(mpi, report, settings, processes, "agree", victim, call, microseconds)
+    assert ours > 0 or "FORCE" not in settings, run.describe()
+
+
+@pytest.mark.parametrize("mode", MODES_OF_ALGORITHMS)
+def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
+    program = mpi.program("revoked")
+    if mpi.family != "openmpi" or not program.exists():
+        pytest.skip("an MPI that does not go on after a failure")
+    settings = MODES_OF_ALGORITHMS[mode]
+    run = mpi.preloaded(4, ["--with-ft", "ulfm", program, "late"], report, settings, timeout=25).expect_success()
+    assert survivors(run)[3] > 0 or "FORCE" not in settings, run.describe()
 
 
 # Functions of MPI, and in which calls of them circulant is killed.

@@ -218,7 +218,7 @@ def unending(folder, kind):
     return {"zero": "/dev/zero", "terminal": "/dev/ptmx"}.get(kind, folder / kind)
 
 
-UNENDING = {"pipe": "no regular file", "zero": "no regular file", "terminal": "no regular file", "huge": "16 MiB"}
+UNENDING = {"pipe": "no regular file", "zero": "no regular file", "terminal": "no regular file", "huge": "1 MiB"}
 
 
 @pytest.mark.any_mpi

@@ -105,3 +105,34 @@ def test_values_are_neither_formats_nor_commands(mpi, tmp_path):
     assert run.outcomes("bcast") == {"circulant": 3}
     assert odd in line_about(run, "CIRCULANT_BCAST")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [report.name]
+
+
+def in_shell(mpi, words, settings, folder):
+    """A run of one process in a shell, as P."""
+    environment = {**mpi.variables("/dev/stdout", settings), "P": f"{mpi.program('sequence')} bcast:1000000x8"}
+    return mpi.run(1, ["bash", "-c", words], mpi.library, environment, folder=folder)
+
+
+def test_a_report_on_standard_output_follows_the_program(mpi, tmp_path):
+    """Where that is a file, what is there stays."""
+    in_shell(mpi, "(echo before; $P; echo after) > all", {}, tmp_path).expect_success()
+    lines = (tmp_path / "all").read_text().splitlines()
+    assert lines[0] == "before" and lines[-1] == "after"
+    assert any("failures=0" in line for line in lines)
+    assert lines.count("{") == 1 and '"processes": 1,' in map(str.strip, lines)
+
+
+def test_nobody_who_reads_is_no_harm(mpi, tmp_path):
+    """Neither a line nor a report ends a program that writes nothing itself."""
+    settings = {"NO_SUCH_VARIABLE": 1}
+    in_shell(mpi, "{ sleep 0.3; $P > out; echo $? > status; } 2> >(exec true)", {**settings, "REPORT": "stderr"}, tmp_path)
+    assert (tmp_path / "status").read_text() == "0\n"
+
+
+def test_a_report_that_becomes_too_long_is_no_harm(mpi, tmp_path):
+    settings = {"REPORT": tmp_path / "report.json"}
+    natively = in_shell(mpi, "ulimit -f 1; LD_PRELOAD= exec $P", settings, tmp_path)
+    run = in_shell(mpi, "ulimit -f 1; exec $P", settings, tmp_path)
+    if natively.status == 0:
+        run.expect_success()
+        assert "CIRCULANT_REPORT" in line_about(run, "cannot be written"), run.describe()

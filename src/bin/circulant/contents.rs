@@ -1,8 +1,8 @@
 //! What is in a report in JSON.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use circulant::select::{CANDIDATES, Kind, PLACES};
@@ -166,11 +166,23 @@ pub fn ran_by(runner: &str, calls: u64) -> String {
 /// A report, from its file.
 pub fn read(file: &Path) -> io::Result<Report> {
     let name = file.display();
-    let text = fs::read_to_string(file).map_err(|error| named(file, error))?;
+    let text = text_of(file).map_err(|error| named(file, error))?;
     parse(&text).map_err(|error| {
         let problem = format!("{name} is no report of this version of circulant: {error}");
         io::Error::new(ErrorKind::InvalidData, problem)
     })
+}
+
+/// What a file has, which may be a pipe. One without an end would take all memory.
+fn text_of(file: &Path) -> io::Result<String> {
+    /// No report comes near it.
+    const MOST: u64 = 64 << 20;
+    let mut text = String::new();
+    File::open(file)?.take(MOST + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST {
+        true => Err(io::Error::other("it is larger than 64 MiB")),
+        false => Ok(text),
+    }
 }
 
 /// A report, from its text. Strings are what a terminal and XML can show: whoever wrote the file

@@ -1,0 +1,97 @@
+//! Processes that have failed, where the MPI library can go on without them (ULFM): what it knows
+//! of them, and what the others are told.
+//!
+//! A collective call on a communicator with such a process ends on every process, natively: none
+//! waits for one that lives and has left the call with an error. circulant's messages are no
+//! collective call to the MPI library. So who leaves one of circulant's calls with an error revokes
+//! the private communicator. That wakes the others. Nobody has revoked the program's communicator,
+//! though, so what they raise there is that a process has failed.
+
+use std::ffi::c_int;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::communicator::Group;
+use super::library::native;
+use super::sys::MPI_Group;
+use super::{Communicator, Error, SETUP_TAG, check, ignored_status, int};
+
+/// How long a process that another one has told of a failure waits to hear of it from the MPI
+/// library: so many milliseconds at most.
+const PATIENCE: u32 = 10_000;
+
+impl Communicator {
+    /// Revokes it, where the MPI library can: whatever waits on it ends with an error. Local.
+    pub fn revoke(self) {
+        if let Some(revoke) = native().functions.PMPIX_Comm_revoke {
+            // SAFETY: a communicator that is in use.
+            unsafe { revoke(self.handle()) };
+        }
+    }
+
+    /// Whether it is known to be revoked. Local.
+    pub fn is_revoked(self) -> bool {
+        let mut flag: c_int = 0;
+        if let Some(is_revoked) = native().functions.PMPIX_Comm_is_revoked {
+            // SAFETY: a communicator that is in use; writes an integer.
+            unsafe { is_revoked(self.handle(), &mut flag) };
+        }
+        flag != 0
+    }
+
+    /// Whether a process of it is known to have failed. Local.
+    pub fn has_failed_process(self) -> bool {
+        self.failed().is_some()
+    }
+
+    /// What the program hears of a failure of which this process was told by a revocation of
+    /// circulant's own communicator: the MPI library's error for the process that failed, once it
+    /// is known here; or `told`. Local.
+    pub fn error_of_failure(self, told: Error) -> Error {
+        for _ in 0..PATIENCE {
+            if self.is_revoked() {
+                return told;
+            }
+            if let Some(failed) = self.failed() {
+                let error = self.with_errors_returned(|| self.look_for_message_of(&failed));
+                return error.err().unwrap_or(told);
+            }
+            // Lets MPI make progress. An error is what is looked for.
+            let _ = self.with_errors_returned(|| self.progress());
+            sleep(Duration::from_millis(1));
+        }
+        told
+    }
+
+    /// The processes of it that are known to have failed, if there are some.
+    fn failed(self) -> Option<Group> {
+        let get_failed = native().functions.PMPIX_Comm_get_failed?;
+        // SAFETY: a communicator that is in use; writes the group.
+        let made = |group: *mut MPI_Group| unsafe { get_failed(self.handle(), group) };
+        let failed = Group::made(made).ok()?;
+        failed.size().is_ok_and(|size| size > 0).then_some(failed)
+    }
+
+    /// Looks for a message of the first process of a group that is in this communicator. Of one
+    /// that has failed, that is an error.
+    fn look_for_message_of(self, group: &Group) -> Result<(), Error> {
+        let senders = match self.is_inter()? {
+            true => Group::remote_of(self)?,
+            false => Group::of(self)?,
+        };
+        let Some(rank) = group.ranks_in(&senders)?.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        let mut flag: c_int = 0;
+        // SAFETY: a communicator that is in use; writes an integer. No message is received.
+        check(unsafe {
+            (native().functions.PMPI_Iprobe)(
+                int(rank),
+                SETUP_TAG,
+                self.handle(),
+                &mut flag,
+                ignored_status(),
+            )
+        })
+    }
+}
