@@ -326,9 +326,10 @@ impl State {
         data: [Option<Array>; 2],
         call: impl FnOnce(&mut Service) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        // Natively that is an error. Some of circulant's calls would not notice.
+        // Natively that is an error. Some of circulant's calls would not notice. The service stays
+        // until the communicator is freed.
         if self.communicator.is_revoked() {
-            return Err(self.refuse(Reason::NoCommunicator));
+            return Err(Stop::Native(Reason::NoCommunicator));
         }
         let result = self.serve_or_fail(data, call);
         if let Err(Stop::Failed(_)) = result {

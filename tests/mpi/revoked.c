@@ -316,6 +316,7 @@ static int call_revoked(void)
                 exit(1);
             }
         }
+        MPIX_Comm_revoke(all);
         part = -1;
         MPI_Comm_free(&all);
     }
