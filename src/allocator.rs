@@ -9,6 +9,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
+use std::hint::black_box;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -46,7 +47,8 @@ pub const PLENTY: usize = 4 << 20;
 /// # Errors
 /// That it has not, in words.
 pub fn check_left(bytes: usize) -> Result<(), String> {
-    let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
+    // Without the hint the compiler may leave out what is never used.
+    let reserved = black_box(Vec::<u8>::new()).try_reserve_exact(bytes);
     reserved.map_err(|_| {
         format!(
             "less than {} MiB of memory are left",

@@ -253,7 +253,7 @@ impl State {
         }
         if learning.takes_profile() {
             let (processes, nodes) = (self.size(), self.nodes()?.count());
-            let share = |words: &mut [u64]| self.communicator().share(words);
+            let share = |words: &mut [u64]| self.together(|communicator| communicator.share(words));
             if let Some(known) = known::share(self.rank(), processes, nodes, share)? {
                 return Ok(Some(self.begin_with(learning, known)));
             }
@@ -292,7 +292,8 @@ impl State {
             next = learning.next_step(facts, self.known_nodes());
         }
         if next == Preparation::Price {
-            let all = self.communicator().gather_all(learning.latest_survey())?;
+            let latest = learning.latest_survey();
+            let all = self.together(|communicator| communicator.gather_all(latest))?;
             learning.price(&all);
             next = learning.next_step(facts, self.known_nodes());
         }

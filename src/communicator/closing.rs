@@ -153,8 +153,8 @@ impl Writing<'_> {
         if let Err(error) = &written {
             let setting = process.settings.report.as_deref().unwrap_or_default();
             say(&format!(
-                "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; there is \
-                 no report, or one of this rank alone"
+                "circulant: CIRCULANT_REPORT={setting} cannot be written: {error}; it is \
+                 missing, cut off, or of this rank alone"
             ));
         }
         written.is_ok()

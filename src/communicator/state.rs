@@ -93,7 +93,9 @@ impl State {
         };
         let settings = match roll() {
             Some(Roll::Complete(settings)) => Some(Settings::clone(settings)),
-            None if !is_foreign && (size > 1 || remote.is_some()) => agree(communicator, remote),
+            None if !is_foreign && (size > 1 || remote.is_some()) => {
+                communicator.with_errors_returned(|| agree(communicator, remote))
+            }
             _ => Some(job::settings().clone()),
         };
         let Some(settings) = settings else {
@@ -278,11 +280,20 @@ impl State {
         self.nodes.get().map(|nodes| nodes.count())
     }
 
+    /// Makes a collective call of circulant's own on the program's communicator. An error of it is
+    /// returned, and raised once: by the call that fails for it.
+    pub(super) fn together<R>(
+        &self,
+        call: impl FnOnce(Communicator) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let communicator = self.communicator;
+        communicator.with_errors_returned(|| call(communicator))
+    }
+
     /// Everybody's word, by rank; and which rank is on which node. Collective.
     pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
-        let communicator = self.communicator;
         let own = [mpi::node_hash(), word];
-        let all = communicator.with_errors_returned(|| communicator.gather_words(own))?;
+        let all = self.together(|communicator| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
             let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
             let given = self.given_nodes(self.size);
@@ -354,6 +365,7 @@ impl State {
         if let Err(Stop::Failed(_)) = result {
             // The private communicator has transfers under way, and freeing it is collective: it is
             // neither used again nor freed.
+            service.private.give_up();
             self.refuse(Reason::NoCommunicator);
         } else {
             *self.service.lock() = ServiceState::Ready(ManuallyDrop::into_inner(service));
@@ -411,10 +423,7 @@ impl State {
             && !match groups {
                 Some(_) => private.communicator().all_agree(on_host())?,
                 // Where an operation is not the first: see `maximum`.
-                None => {
-                    let communicator = self.communicator;
-                    communicator.with_errors_returned(|| communicator.all_agree(on_host()))?
-                }
+                None => self.together(|communicator| communicator.all_agree(on_host()))?,
             };
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
@@ -433,10 +442,9 @@ impl State {
     /// the private communicator for this process, which goes on. They hear of it if a process has
     /// failed, or if somebody has told this one. Local.
     fn tell_others(&self) {
-        let private = self.private.get();
-        if let Some(private) =
-            private.filter(|private| private.is_revoked() || self.communicator.has_failed_process())
-        {
+        let is_lost =
+            |private: &&Communicator| private.is_revoked() || private.has_failed_process();
+        if let Some(private) = self.private.get().filter(is_lost) {
             private.revoke();
         }
     }
@@ -446,13 +454,9 @@ impl State {
     pub fn leave_after(&self, error: Error) -> Error {
         self.give_up();
         self.tell_others();
-        let is_told = self
-            .private
-            .get()
-            .is_some_and(|private| private.is_revoked());
-        match is_told && !self.communicator.is_revoked() {
-            true => self.communicator.error_of_failure(error),
-            false => error,
+        match self.private.get().filter(|private| private.is_revoked()) {
+            Some(private) => self.communicator.error_of_failure(*private, error),
+            None => error,
         }
     }
 

@@ -45,16 +45,20 @@ impl Communicator {
     }
 
     /// What the program hears of a failure of which this process was told by a revocation of
-    /// circulant's own communicator: the MPI library's error for the process that failed, once it
-    /// is known here; or `told`. Local.
-    pub fn error_of_failure(self, told: Error) -> Error {
+    /// `private`, circulant's own communicator of the same processes: the MPI library's error for
+    /// the process that failed, once it is known here; or `told`, if this one is revoked, too.
+    /// Local.
+    pub fn error_of_failure(self, private: Communicator, told: Error) -> Error {
         for _ in 0..PATIENCE {
             if self.is_revoked() {
                 return told;
             }
-            if let Some(failed) = self.failed() {
-                let error = self.with_errors_returned(|| self.look_for_message_of(&failed));
-                return error.err().unwrap_or(told);
+            // An inter-communicator knows only of failures in its own group.
+            if let Some(failed) = private.failed() {
+                let error = self.error_of(&failed);
+                return error
+                    .or(Communicator::world().error_of(&failed))
+                    .unwrap_or(told);
             }
             // Lets MPI make progress. An error is what is looked for.
             let _ = self.with_errors_returned(|| self.progress());
@@ -72,8 +76,14 @@ impl Communicator {
         failed.size().is_ok_and(|size| size > 0).then_some(failed)
     }
 
-    /// Looks for a message of the first process of a group that is in this communicator. Of one
-    /// that has failed, that is an error.
+    /// The error that this communicator has for processes that have failed, if it sends messages
+    /// to one of them.
+    fn error_of(self, failed: &Group) -> Option<Error> {
+        self.with_errors_returned(|| self.look_for_message_of(failed))
+            .err()
+    }
+
+    /// Looks for a message of the first process of a group that is in this communicator.
     fn look_for_message_of(self, group: &Group) -> Result<(), Error> {
         let senders = match self.is_inter()? {
             true => Group::remote_of(self)?,

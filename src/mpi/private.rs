@@ -83,7 +83,13 @@ impl Private {
     /// it is revoked, where the MPI library can, and not freed.
     fn abandon(self) {
         self.0.revoke();
+        self.give_up();
         std::mem::forget(self);
+    }
+
+    /// It is kept for good, unused, and counted no more.
+    pub fn give_up(&self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The communicator.

@@ -129,6 +129,8 @@ MOMENTS = [
     ("measurement", {"SELECT": "tune", "NODE_SIZE": 1}, "PMPI_Sendrecv", [1, 4, 9, 30]),
     ("leaders", {**NODES, "BCAST": "leaders", "ALLREDUCE": "leaders"}, "PMPI_Isend", [1, 4]),
     ("lanes", {**NODES, "BCAST": "lanes", "ALLREDUCE": "lanes"}, "PMPI_Isend", [1, 6]),
+    # In what checks agree on, and in the MPI library's own call that repeats one of circulant's.
+    ("checks", {"FORCE": 1, "CHECK": 1}, "PMPI_Allreduce", [*range(5, 45, 3)]),
     # The memory that processes share is made by messages, too.
     ("shared", {"FORCE": 1, **SHARED}, "PMPI_Allreduce", [2, 3]),
 ]
