@@ -221,7 +221,8 @@ def test_a_job_with_a_stopped_process_goes_on(mpi, report, settings):
     command = [mpi.program("sequence"), *calls]
     native = mpi.native(3, command, meanwhile=stop_and_continue).expect_success()
     run = mpi.preloaded(3, command, report, settings, meanwhile=stop_and_continue).expect_success()
-    assert run.seconds < native.seconds + 10
+    # Nobody waits for ever. The machine may be busy.
+    assert run.seconds < 3 * native.seconds + 30
     assert "failures=0" in run.stdout
     assert run.seconds > 1, "it was over before it was stopped"
     if "FORCE" in settings:
