@@ -30,8 +30,7 @@ const READ_MAX: u64 = 1;
 /// that the file is larger.
 pub fn read(path: &Path) -> io::Result<String> {
     // Before it is opened, which means something to a device.
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     // It may be another one now.
@@ -39,15 +38,22 @@ pub fn read(path: &Path) -> io::Result<String> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)?;
-    let most = READ_MAX << 20;
+    read_at_most(file, READ_MAX)
+}
+
+/// Reads a file that may have no end, up to so many MiB.
+///
+/// # Errors
+/// Those of the file system; that the file is larger, or is no text.
+pub fn read_at_most(file: File, most: u64) -> io::Result<String> {
+    let bytes = most << 20;
     let mut text = Vec::new();
     // A vector that had to grow would end the process where memory is short.
-    text.try_reserve_exact(metadata.len().min(most) as usize + 1)?;
-    file.take(most + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > most {
-        return Err(io::Error::other(format!(
-            "it is larger than {READ_MAX} MiB, the most that is read"
-        )));
+    text.try_reserve_exact(file.metadata()?.len().min(bytes) as usize + 1)?;
+    file.take(bytes + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > bytes {
+        let problem = format!("it is larger than {most} MiB, the most that is read");
+        return Err(io::Error::other(problem));
     }
     String::from_utf8(text).map_err(|_| io::Error::other("it is not text in UTF-8"))
 }

@@ -47,7 +47,6 @@ impl Destination {
 /// # Errors
 /// Those of opening and writing the file, or of writing to the stream.
 pub fn write(destination: &Destination, header: &Header) -> io::Result<()> {
-    let _held_back = HeldBack::new();
     match destination {
         Destination::File(path) => write_json(files::create(path)?, header),
         Destination::Stdout | Destination::Stderr => print(destination, &render_text(header)),
@@ -71,7 +70,6 @@ pub fn write_first(destination: &Destination, header: &Header) -> io::Result<()>
 /// # Errors
 /// As of [`write()`].
 pub fn complete(destination: &Destination, header: &Header) -> io::Result<()> {
-    let _held_back = HeldBack::new();
     match destination {
         Destination::File(_) => write(destination, header),
         Destination::Stdout | Destination::Stderr => {
@@ -87,6 +85,7 @@ fn is_rewritable(path: &Path) -> bool {
 
 /// Piece by piece: where memory is short, there may be none for the whole text.
 fn write_json(file: File, header: &Header) -> io::Result<()> {
+    let _held_back = HeldBack::new();
     let mut file = BufWriter::new(file);
     serde_json::to_writer_pretty(&mut file, &json(header))?;
     writeln!(file)?;
@@ -94,6 +93,7 @@ fn write_json(file: File, header: &Header) -> io::Result<()> {
 }
 
 fn print(stream: &Destination, text: &str) -> io::Result<()> {
+    let _held_back = HeldBack::new();
     if *stream == Destination::Stderr {
         return io::stderr().write_all(text.as_bytes());
     }

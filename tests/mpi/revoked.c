@@ -339,7 +339,7 @@ int main(int argc, char **argv)
     argc -= agrees;
     argv += agrees;
     if (argc != 1 && argc < 4) {
-        fprintf(stderr, "usage: revoked [agree] [VICTIM CALL MICROSECONDS [BYTES]]\n");
+        fprintf(stderr, "usage: revoked late | [agree] [VICTIM CALL MICROSECONDS [BYTES]]\n");
         return 2;
     }
     int victim = argc > 1 ? atoi(argv[1]) : -1, when = argc > 1 ? atoi(argv[2]) : -1;

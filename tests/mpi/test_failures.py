@@ -25,6 +25,13 @@ def survivors(run):
     return [int(number) for number in found.groups()]
 
 
+def surviving_program(mpi):
+    program = mpi.program("revoked")
+    if mpi.family != "openmpi" or not program.exists():
+        pytest.skip("an MPI that does not go on after a failure")
+    return program
+
+
 # Where a process dies while others make a communicator, Open MPI 5.0.11 may end them: so ended 10 of 25 native jobs
 # that made communicators all the time.
 CRASH_OF_OPEN_MPI = re.compile(r"Segmentation fault.*ompi_comm_revoke_local.*ompi_comm_activate", re.DOTALL)
@@ -33,10 +40,7 @@ CRASH_OF_OPEN_MPI = re.compile(r"Segmentation fault.*ompi_comm_revoke_local.*omp
 def run_without(mpi, report, settings, processes, *arguments, fault=None):
     """A run in which a process is killed, and all others come to the end of circulant's part of MPI_Finalize. (In
     Open MPI's part, the launcher's barrier may not end for anybody, and the launcher may stay: natively, too.)"""
-    program = mpi.program("revoked")
-    if mpi.family != "openmpi" or not program.exists():
-        pytest.skip("an MPI that does not go on after a failure")
-    command = ["--with-ft", "ulfm", "env", *(fault or []), program, *arguments]
+    command = ["--with-ft", "ulfm", "env", *(fault or []), surviving_program(mpi), *arguments]
     library = [mpi.library, mpi.build / "tests" / "libfault.so"] if fault else None
     for _ in range(5):
         run = mpi.preloaded(processes, command, report, settings, library=library, timeout=25)
@@ -109,11 +113,8 @@ def test_survivors_that_revoke_nothing(mpi, report, mode, processes, victim, cal
 
 @pytest.mark.parametrize("mode", MODES_OF_ALGORITHMS)
 def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
-    program = mpi.program("revoked")
-    if mpi.family != "openmpi" or not program.exists():
-        pytest.skip("an MPI that does not go on after a failure")
-    settings = MODES_OF_ALGORITHMS[mode]
-    run = mpi.preloaded(4, ["--with-ft", "ulfm", program, "late"], report, settings, timeout=25).expect_success()
+    settings, command = MODES_OF_ALGORITHMS[mode], ["--with-ft", "ulfm", surviving_program(mpi), "late"]
+    run = mpi.preloaded(4, command, report, settings, timeout=25).expect_success()
     assert survivors(run)[3] > 0 or "FORCE" not in settings, run.describe()
 
 

@@ -124,9 +124,13 @@ def test_a_report_on_standard_output_follows_the_program(mpi, tmp_path):
 
 def test_nobody_who_reads_is_no_harm(mpi, tmp_path):
     """Neither a line nor a report ends a program that writes nothing itself."""
-    settings = {"NO_SUCH_VARIABLE": 1}
-    in_shell(mpi, "{ sleep 0.3; $P > out; echo $? > status; } 2> >(exec true)", {**settings, "REPORT": "stderr"}, tmp_path)
-    assert (tmp_path / "status").read_text() == "0\n"
+    settings = {"NO_SUCH_VARIABLE": 1, "REPORT": "stderr"}
+    for reader in ("cat > said", "true"):
+        words = f"{{ sleep 0.3; $P > out; echo $? > status; }} 2> >(exec {reader})"
+        in_shell(mpi, words, settings, tmp_path)
+        assert (tmp_path / "status").read_text() == "0\n"
+    said = (tmp_path / "said").read_text()
+    assert "CIRCULANT_NO_SUCH_VARIABLE" in said and "report of rank 0 of 1" in said
 
 
 LIMITED = """

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use circulant::files::read_at_most;
 use circulant::select::{CANDIDATES, Kind, PLACES};
 use serde::Deserialize;
 use serde_json::Value;
@@ -163,26 +164,18 @@ pub fn ran_by(runner: &str, calls: u64) -> String {
     }
 }
 
-/// A report, from its file.
+/// The most that is read of a file, in MiB. No report comes near it.
+const READ_MAX: u64 = 64;
+
+/// A report, from its file, which may be a pipe.
 pub fn read(file: &Path) -> io::Result<Report> {
     let name = file.display();
-    let text = text_of(file).map_err(|error| named(file, error))?;
+    let text = File::open(file).and_then(|file| read_at_most(file, READ_MAX));
+    let text = text.map_err(|error| named(file, error))?;
     parse(&text).map_err(|error| {
         let problem = format!("{name} is no report of this version of circulant: {error}");
         io::Error::new(ErrorKind::InvalidData, problem)
     })
-}
-
-/// What a file has, which may be a pipe. One without an end would take all memory.
-fn text_of(file: &Path) -> io::Result<String> {
-    /// No report comes near it.
-    const MOST: u64 = 64 << 20;
-    let mut text = String::new();
-    File::open(file)?.take(MOST + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MOST {
-        true => Err(io::Error::other("it is larger than 64 MiB")),
-        false => Ok(text),
-    }
 }
 
 /// A report, from its text. Strings are what a terminal and XML can show: whoever wrote the file
