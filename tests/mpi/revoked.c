@@ -1,5 +1,6 @@
 /*
- * revoked [agree] [VICTIM CALL MICROSECONDS [BYTES]]: a program that survives the death of a process, as ULFM asks.
+ * revoked [agree | inter] [VICTIM CALL MICROSECONDS [BYTES]]: a program that survives the death of a process, as ULFM
+ * asks.
  *
  * All processes make 33 calls, of ten operations in turn, each result checked against a serial one: eleven on
  * a communicator, eleven on a duplicate of it, and eleven on one with the ranks in reverse order. In call CALL,
@@ -10,6 +11,9 @@
  *
  * With `agree` nobody revokes anything. All calls are on one communicator, and all processes agree after each of them
  * whether it has succeeded on all. So each process has to come out of a call by itself.
+ *
+ * With `inter` all calls are on an inter-communicator, whose groups are the even and the odd ranks: broadcasts from
+ * either group, and allgathers.
  *
  * revoked late: rank 1 revokes a communicator on which calls were made. Once all know it, every call on it has to fail.
  *
@@ -34,10 +38,13 @@ extern unsigned long long circulant_calls(const char *operation) __attribute__((
 
 enum { CALLS = 33, OPERATIONS = 11, PATIENCE = 5, MOST = 64 };
 
-/* That of all who live; that of the calls; and which of the three that is. */
-static MPI_Comm all, comm = MPI_COMM_NULL;
-static int part = -1;
-static int agrees, handled;
+/* The communicators that calls are on. */
+enum part { NONE = -1, ALL, DUPLICATE, REVERSED, BETWEEN };
+
+/* That of all who live; that of the calls; which that is; and this process's group of an inter-communicator. */
+static MPI_Comm all, comm = MPI_COMM_NULL, group = MPI_COMM_NULL;
+static enum part part = NONE;
+static int agrees, is_inter, handled;
 static MPI_Errhandler counter;
 static int rank, size, elements;
 static int *input, *output;
@@ -88,27 +95,44 @@ static void leave_communicator(void)
 {
     if (comm != MPI_COMM_NULL && comm != all)
         MPI_Comm_free(&comm);
+    if (group != MPI_COMM_NULL)
+        MPI_Comm_free(&group);
     comm = MPI_COMM_NULL;
-    part = -1;
+    part = NONE;
+}
+
+static int connect_groups(int of_all)
+{
+    int color = of_all % 2, code = MPI_Comm_split(all, color, of_all, &group);
+    if (code != MPI_SUCCESS) {
+        group = MPI_COMM_NULL;
+        return code;
+    }
+    MPI_Comm_set_errhandler(group, counter);
+    return MPI_Intercomm_create(group, 0, all, 1 - color, 5, &comm);
 }
 
 /* The communicator of a call. */
 static int choose_communicator(int call)
 {
-    int code = MPI_SUCCESS, of_all, wanted = agrees ? 0 : call / OPERATIONS;
+    int code = MPI_SUCCESS, of_all;
+    enum part wanted = is_inter ? BETWEEN : agrees ? ALL : (enum part)(call / OPERATIONS);
     if (part == wanted)
         return code;
     leave_communicator();
     MPI_Comm_rank(all, &of_all);
     switch (wanted) {
-    case 0:
-        comm = all;
-        break;
-    case 1:
+    case DUPLICATE:
         code = MPI_Comm_dup(all, &comm);
         break;
-    default:
+    case REVERSED:
         code = MPI_Comm_split(all, 0, -of_all, &comm);
+        break;
+    case BETWEEN:
+        code = connect_groups(of_all);
+        break;
+    default:
+        comm = all;
     }
     if (code != MPI_SUCCESS) {
         comm = MPI_COMM_NULL;
@@ -121,15 +145,57 @@ static int choose_communicator(int call)
     return code;
 }
 
-/* How many elements a rank has where ranks have different numbers, and where they stand. */
-static void lay_out(int counts[], int displacements[])
+/* How many elements a rank has where ranks have different numbers. */
+static int count_of(int least, int of)
+{
+    return least + 13 * of % 50;
+}
+
+/* How many each has, and where they stand. */
+static void lay_out(int least, int counts[], int displacements[])
 {
     int total = 0;
     for (int of = 0; of < size; of++) {
-        counts[of] = elements / size / 2 + 13 * of % 50;
+        counts[of] = count_of(least, of);
         displacements[of] = total;
         total += counts[of];
     }
+}
+
+/* Makes a call between two groups, and checks its result. `size` is that of the other group. */
+static int make_between(int call)
+{
+    enum { OTHER = 100 }; /* added to the ranks of the odd group */
+    int code, of_all, counts[MOST], displacements[MOST];
+    MPI_Comm_rank(all, &of_all);
+    MPI_Comm_remote_size(comm, &size);
+    int mine = of_all % 2 ? OTHER : 0, theirs = OTHER - mine, each = elements / MOST;
+    int from_mine = (call / 3 + of_all) % 2, root = call % 2;
+    lay_out(each, counts, displacements);
+    for (int i = 0; i < elements; i++) {
+        input[i] = value(mine + rank, call, i);
+        output[i] = -1;
+    }
+    switch (call % 3) {
+    case 0:
+        code = from_mine ? MPI_Bcast(input, elements, MPI_INT, rank == root ? MPI_ROOT : MPI_PROC_NULL, comm)
+                         : MPI_Bcast(output, elements, MPI_INT, root, comm);
+        for (int i = 0; code == MPI_SUCCESS && !from_mine && i < elements; i++)
+            expect(call, "bcast", i, output[i], value(theirs + root, call, i));
+        break;
+    case 1:
+        code = MPI_Allgather(input, each, MPI_INT, output, each, MPI_INT, comm);
+        for (int i = 0; code == MPI_SUCCESS && i < each * size; i++)
+            expect(call, "allgather", i, output[i], value(theirs + i / each, call, i % each));
+        break;
+    default:
+        code = MPI_Allgatherv(input, count_of(each, rank), MPI_INT, output, counts, displacements, MPI_INT, comm);
+        for (int of = 0; code == MPI_SUCCESS && of < size; of++)
+            for (int i = 0; i < counts[of]; i++)
+                expect(call, "allgatherv", displacements[of] + i, output[displacements[of] + i],
+                       value(theirs + of, call, i));
+    }
+    return code;
 }
 
 /* Makes a call; checks its result if it had no error. */
@@ -138,9 +204,11 @@ static int make(int call)
     int code = choose_communicator(call);
     if (code != MPI_SUCCESS)
         return code;
+    if (is_inter)
+        return make_between(call);
     int root = call % size, each = elements / size;
     int counts[MOST], displacements[MOST];
-    lay_out(counts, displacements);
+    lay_out(elements / size / 2, counts, displacements);
     for (int i = 0; i < elements; i++) {
         input[i] = value(rank, call, i);
         output[i] = -1;
@@ -252,6 +320,8 @@ static int recover(int call)
     acknowledge();
     if (comm != MPI_COMM_NULL && comm != all)
         MPIX_Comm_revoke(comm);
+    if (group != MPI_COMM_NULL)
+        MPIX_Comm_revoke(group);
     if (!agrees)
         MPIX_Comm_revoke(all);
     MPIX_Comm_shrink(all, &shrunk);
@@ -321,7 +391,7 @@ static int call_revoked(void)
             }
         }
         MPIX_Comm_revoke(all);
-        part = -1;
+        part = NONE;
         MPI_Comm_free(&all);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -336,10 +406,11 @@ int main(int argc, char **argv)
     int is_late = argc == 2 && strcmp(argv[1], "late") == 0;
     argc -= is_late;
     agrees = argc > 1 && strcmp(argv[1], "agree") == 0;
-    argc -= agrees;
-    argv += agrees;
+    is_inter = argc > 1 && strcmp(argv[1], "inter") == 0;
+    argc -= agrees + is_inter;
+    argv += agrees + is_inter;
     if (argc != 1 && argc < 4) {
-        fprintf(stderr, "usage: revoked late | [agree] [VICTIM CALL MICROSECONDS [BYTES]]\n");
+        fprintf(stderr, "usage: revoked late | [agree | inter] [VICTIM CALL MICROSECONDS [BYTES]]\n");
         return 2;
     }
     int victim = argc > 1 ? atoi(argv[1]) : -1, when = argc > 1 ? atoi(argv[2]) : -1;
@@ -359,6 +430,9 @@ int main(int argc, char **argv)
         return call_revoked();
 
     for (int call = 0; call < CALLS;) {
+        /* Where a process dies as others make an inter-communicator, Open MPI 5.0.11 itself may crash or hang. */
+        if (call == when && is_inter && choose_communicator(call) == MPI_SUCCESS)
+            MPI_Barrier(all);
         if (call == when && world_rank == victim) {
             is_marked = 1;
             die_after(microseconds);

@@ -111,6 +111,15 @@ def test_survivors_that_revoke_nothing(mpi, report, mode, processes, victim, cal
     assert ours > 0 or "FORCE" not in settings, run.describe()
 
 
+@pytest.mark.parametrize("microseconds", [0, 300, 3000])
+@pytest.mark.parametrize("processes, victim, call", [(5, 3, 7), (6, 2, 1), (6, 1, 4), (9, 0, 16), (16, 15, 32)])
+def test_survivors_of_a_failure_on_an_intercommunicator(mpi, report, processes, victim, call, microseconds):
+    """After the first call, in which circulant makes its own by MPI_Intercomm_merge. Where a process dies in that, Open
+    MPI 5.0.11 itself hangs or crashes."""
+    run, ours = run_without(mpi, report, {"FORCE": 1}, processes, "inter", victim, call, microseconds)
+    assert ours >= 10, run.describe()
+
+
 @pytest.mark.parametrize("mode", MODES_OF_ALGORITHMS)
 def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
     settings, command = MODES_OF_ALGORITHMS[mode], ["--with-ft", "ulfm", surviving_program(mpi), "late"]
