@@ -1,5 +1,6 @@
-"""What the tests have in common: the MPI under test, and its native runs, made once each."""
+"""What the tests have in common: the MPI under test, its native runs, made once each, and profiles for it."""
 
+import json
 import pathlib
 
 import pytest
@@ -78,3 +79,24 @@ def native_run(mpi):
 @pytest.fixture
 def report(tmp_path):
     return tmp_path / "report.json"
+
+
+@pytest.fixture(scope="session")
+def mpi_name(mpi, tmp_path_factory):
+    """The MPI library and its version, as profiles name them."""
+    report = tmp_path_factory.mktemp("name") / "report.json"
+    return mpi.preloaded(1, [mpi.program("first"), "464"], report).expect_success().report["mpi"]
+
+
+@pytest.fixture
+def profile(mpi_name, tmp_path):
+    """profile(processes, alpha, beta, calls): writes a profile to a file. It has one network: as many nodes as
+    processes, with alpha in microseconds and beta in microseconds per byte; and calls that were measured there."""
+
+    def write(processes, alpha, beta, calls=""):
+        file = tmp_path / "profile.toml"
+        network = f"processes = {processes}\nnodes = {processes}\nalpha = {alpha}\nbeta = {beta}\n"
+        file.write_text(f"version = 1\nmpi = {json.dumps(mpi_name)}\n[[network]]\n{network}{calls}")
+        return file
+
+    return write

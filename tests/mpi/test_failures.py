@@ -108,7 +108,7 @@ def test_survivors_that_revoke_nothing(mpi, report, mode, processes, victim, cal
     """Natively each process comes out of a collective call by itself, with an error of a failed process."""
     settings = MODES_OF_ALGORITHMS[mode]
     run, ours = run_without(mpi, report, settings, processes, "agree", victim, call, microseconds)
-    assert ours > 0 or "FORCE" not in settings, run.describe()
+    assert ours > 0, run.describe()
 
 
 @pytest.mark.parametrize("microseconds", [0, 300, 3000])
@@ -124,7 +124,8 @@ def test_survivors_of_a_failure_on_an_intercommunicator(mpi, report, processes, 
 def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
     settings, command = MODES_OF_ALGORITHMS[mode], ["--with-ft", "ulfm", surviving_program(mpi), "late"]
     run = mpi.preloaded(4, command, report, settings, timeout=25).expect_success()
-    assert survivors(run)[3] > 0 or "FORCE" not in settings, run.describe()
+    # The first trials are native.
+    assert survivors(run)[3] > 0 or any(row.get("reason") == "trial" for row in run.rows()), run.describe()
 
 
 # Functions of MPI, and in which calls of them circulant is killed.

@@ -110,30 +110,20 @@ def test_the_number_of_blocks_changes_no_bit(learning, processes):
     assert len(digests) == 1
 
 
-PROFILE = """version = 1
-mpi = {mpi:?}
-[[network]]
-processes = {processes}
-nodes = {processes}
-alpha = 30.0
-beta = 0.001
-[[network.calls]]
+BROADCASTS = """[[network.calls]]
 operation = "bcast"
 bytes = 1048576
-run = "{run}"
 seconds = [0.1, 0.05]
 """
 
 
 @pytest.mark.parametrize("processes", [4, *repeated(3)])
 @pytest.mark.parametrize("run, who", [("native", "measured"), ("2n", "circulant")])
-def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, processes):
+def test_communicators_begin_with_a_profile(learning, profile, run, who, processes):
     """Broadcasts on all communicators of as many processes, new ones too, are run as it says from the first
     call on; those of about as many alike."""
-    version = learning({}, calls=1, processes=1).report["mpi"]
-    profile = tmp_path / "profile.toml"
-    profile.write_text(PROFILE.replace("{mpi:?}", json.dumps(version)).format(processes=processes, run=run))
-    outcomes = learning({"PROFILE": profile}, calls=8).outcomes("bcast")
+    written = profile(processes, 30, 0.001, f'{BROADCASTS}run = "{run}"\n')
+    outcomes = learning({"PROFILE": written}, calls=8).outcomes("bcast")
     # Three communicators of all processes.
     assert outcomes[who] >= 3 * 8, outcomes
 
@@ -142,16 +132,13 @@ def test_communicators_begin_with_a_profile(learning, tmp_path, run, who, proces
 @pytest.mark.parametrize(
     "scratch, blocks", [("64M", {"0.0001": "6", "0.001": "10", "0.1": "68"}), ("512K", {"0.0001": "48", "0.1": "68"})]
 )
-def test_blocks_of_reductions_suit_the_network(learning, tmp_path, scratch, blocks):
+def test_blocks_of_reductions_suit_the_network(learning, profile, scratch, blocks):
     """Those of floating-point numbers, too, by default. Who runs them depends on nothing measured, nor do the bits,
     also where scratch is short."""
-    version = learning({}, calls=1, processes=1).report["mpi"]
-    profile = tmp_path / "profile.toml"
-    text = PROFILE.replace("{mpi:?}", json.dumps(version)).format(processes=4, run="native")
     found, digests = {}, set()
     for beta in blocks:
-        profile.write_text(text.replace("beta = 0.001", f"beta = {beta}"))
-        run = learning({"PROFILE": profile, "TRACE": 1, "SCRATCH_MAX": scratch}, calls=4)
+        written = profile(4, 30, beta, f'{BROADCASTS}run = "native"\n')
+        run = learning({"PROFILE": written, "TRACE": 1, "SCRATCH_MAX": scratch}, calls=4)
         numbers = re.findall(r"reduce #[0-9]+ [0-9]+ B p=4 .* -> circulant n=([0-9]+)", run.stderr)
         (found[beta],) = set(numbers)
         assert len(numbers) == run.outcomes("reduce")["circulant"]

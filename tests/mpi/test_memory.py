@@ -261,14 +261,11 @@ MORE_ENDS = [(after, 1, []) for after in range(2, 400, 7)] + [(after, 10**6, [0]
 @pytest.mark.parametrize(
     "after, times, ranks", ENDS + [pytest.param(*case, marks=pytest.mark.repeats) for case in MORE_ENDS]
 )
-def test_allocations_that_fail_at_the_ends(mpi, report, tmp_path, after, times, ranks):
+def test_allocations_that_fail_at_the_ends(mpi, report, profile, after, times, ranks):
     """In MPI_Init, where a profile is read, and in MPI_Finalize: no result is wrong, every process comes to its end,
     and a profile or a report that is not written is named."""
-    version = mpi.preloaded(1, [mpi.program("first"), "464"], report, {}).report["mpi"]
-    profiles = [tmp_path / "profile.toml", tmp_path / "saved.toml"]
-    profiles[0].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\nprocesses = 3\nnodes = 3\nalpha = 9\nbeta = 0.001\n")
-    settings = {"FORCE": 1, "PROFILE": profiles[0], "PROFILE_SAVE": profiles[1]}
-    report.unlink()
+    saved = report.with_name("saved.toml")
+    settings = {"FORCE": 1, "PROFILE": profile(3, 9, 0.001), "PROFILE_SAVE": saved}
     environment = mpi.variables(report, settings)
     command = [mpi.program("shortage"), "ends", after, times, *ranks]
     run = mpi.run(3, command, mpi.library, environment).expect_success()
@@ -278,7 +275,7 @@ def test_allocations_that_fail_at_the_ends(mpi, report, tmp_path, after, times, 
     failed = {part: sum(int(number) for which, _, number in parts if which == part) for part, *_ in parts}
     assert after > 300 or failed["beginning"] > 0, run.describe()
     assert after > 4000 or sum(failed.values()) > 0, run.describe()
-    for variable, file in [("REPORT", report), ("PROFILE_SAVE", profiles[1])]:
+    for variable, file in [("REPORT", report), ("PROFILE_SAVE", saved)]:
         named = f"circulant: CIRCULANT_{variable}={file} " in run.stderr
         assert file.exists() or named, run.describe()
     if report.exists():

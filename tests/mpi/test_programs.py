@@ -6,7 +6,6 @@ of calls, by what should have become of them, with the library's report. A libra
 nothing fails the third.
 """
 
-import json
 import re
 
 import pytest
@@ -320,20 +319,16 @@ def test_disagreements_in_gray_order(mpi, report, processes):
 
 @pytest.mark.parametrize("select, mode", [("tune", None), ("learn", "often"), ("learn", "jumping")])
 @pytest.mark.parametrize("processes", [2, 5])
-def test_disagreements_while_learning(mpi, report, tmp_path, processes, select, mode):
+def test_disagreements_while_learning(mpi, report, profile, processes, select, mode):
     """A process that is alone with wrong arguments can make its call again where the others try it, or have
-    settled who runs it; also where its error handler jumps out of the call. (Natively, Open MPI's all-to-all takes input on top of its result, and the results are
-    wrong.)"""
+    settled who runs it; also where its error handler jumps out of the call. (Natively, Open MPI's all-to-all takes
+    input on top of its result, and the results are wrong.)"""
     settings = {"SELECT": select, "NODE_SIZE": 1, "MIN_BYTES": 0, "ALLTOALL": "circulant"}
-    program = mpi.program("disagreements")
     if select == "learn":
         # A network on which calls are predicted to take long: then a trial of each kind is affordable soon, also
         # on a busy machine.
-        version = mpi.preloaded(1, [program], report).report["mpi"]
-        network = f"processes = {processes}\nnodes = {processes}\nalpha = 1000.0\nbeta = 0.001\n"
-        settings["PROFILE"] = tmp_path / "profile.toml"
-        settings["PROFILE"].write_text(f"version = 1\nmpi = {json.dumps(version)}\n[[network]]\n{network}")
-    command = [program, *([mode] if mode else [])]
+        settings["PROFILE"] = profile(processes, 1000, 0.001)
+    command = [mpi.program("disagreements"), *([mode] if mode else [])]
     run = mpi.preloaded(processes, command, report, settings, timeout=60).expect_success()
     for operation in ("allgather", "allgatherv", "allreduce", "reduce_scatter", "reduce_scatter_block"):
         assert run.outcomes(operation).get("trial", 0) > 0, run.describe()
