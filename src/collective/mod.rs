@@ -41,6 +41,9 @@ use crate::select::{Facts, Operation, Order, Reason};
 /// Set while the program has switched circulant off.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
+/// Whether this process has said that MPI has failed.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
 /// Switches circulant on or off for this process. The other processes must do the same between the
 /// same collective calls: the program's MPI_Pcontrol is responsible for that.
 pub fn switch(on: bool) {
@@ -179,12 +182,15 @@ fn was_made(outcome: Outcome, code: c_int) -> bool {
     !mpi::check(code).is_err_and(|error| is_wrong || error.is_of_arguments())
 }
 
-/// MPI has failed: the program's error handler hears of it.
+/// MPI has failed: the program's error handler hears of it. One line says where that was the first
+/// time. A program that survives failures may see many.
 fn fail(state: &State, operation: Operation, error: Error) -> c_int {
-    let (operation, rank) = (operation.name(), state.rank());
-    say(&format!(
-        "circulant: MPI failed in the middle of {operation} on rank {rank}"
-    ));
+    if !HAS_FAILED.swap(true, Ordering::Relaxed) {
+        let (operation, rank) = (operation.name(), state.rank());
+        say(&format!(
+            "circulant: MPI failed in the middle of {operation} on rank {rank}"
+        ));
+    }
     state.communicator().raise(state.leave_after(error))
 }
 

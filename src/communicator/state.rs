@@ -69,6 +69,9 @@ enum ServiceState {
     Untried,
     Refused(Reason),
     Ready(Box<Service>),
+    /// MPI has failed in one of its calls. It is not used again, and goes with the program's
+    /// communicator: until then others may send on the private one.
+    Failed(Box<Service>),
 }
 
 impl State {
@@ -363,13 +366,13 @@ impl State {
         });
         std::mem::forget(uninterrupted);
         if let Err(Stop::Failed(_)) = result {
-            // The private communicator has transfers under way, and freeing it is collective: it is
-            // neither used again nor freed.
             service.private.give_up();
-            self.refuse(Reason::NoCommunicator);
-        } else {
-            *self.service.lock() = ServiceState::Ready(ManuallyDrop::into_inner(service));
         }
+        let service = ManuallyDrop::into_inner(service);
+        *self.service.lock() = match result {
+            Err(Stop::Failed(_)) => ServiceState::Failed(service),
+            _ => ServiceState::Ready(service),
+        };
         result
     }
 
@@ -381,6 +384,10 @@ impl State {
         match slot {
             ServiceState::Ready(service) => Ok(service),
             ServiceState::Refused(reason) => Err(self.refuse(reason)),
+            ServiceState::Failed(service) => {
+                *self.service.lock() = ServiceState::Failed(service);
+                Err(Stop::Native(Reason::NoCommunicator))
+            }
             // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
             ServiceState::Untried if duplicated::may_be_under_way(self.communicator) => {
                 Err(self.refuse(Reason::NoCommunicator))
@@ -440,22 +447,19 @@ impl State {
 
     /// MPI has failed in the middle of a call, or of what was to be agreed on: others may wait on
     /// the private communicator for this process, which goes on. They hear of it if a process has
-    /// failed, or if somebody has told this one. Local.
-    fn tell_others(&self) {
-        let is_lost =
-            |private: &&Communicator| private.is_revoked() || private.has_failed_process();
-        if let Some(private) = self.private.get().filter(is_lost) {
-            private.revoke();
-        }
+    /// failed, or if somebody has told this one. Returns the private communicator if it is revoked
+    /// now. Local.
+    fn tell_others(&self) -> Option<Communicator> {
+        let private = self.private.get().copied();
+        private.filter(|private| private.revoke_if_lost())
     }
 
     /// Leaves a call in the middle of which MPI has failed with this error. Returns the one that
     /// the program hears. Local.
     pub fn leave_after(&self, error: Error) -> Error {
         self.give_up();
-        self.tell_others();
-        match self.private.get().filter(|private| private.is_revoked()) {
-            Some(private) => self.communicator.error_of_failure(*private, error),
+        match self.tell_others() {
+            Some(private) => self.communicator.error_of_failure(private, error),
             None => error,
         }
     }

@@ -39,9 +39,12 @@ impl Communicator {
         flag != 0
     }
 
-    /// Whether a process of it is known to have failed. Local.
-    pub fn has_failed_process(self) -> bool {
-        self.failed().is_some()
+    /// Revokes it if a process of it is known to have failed. Whether it is revoked now. Local.
+    pub fn revoke_if_lost(self) -> bool {
+        if !self.is_revoked() && self.failed().is_some() {
+            self.revoke();
+        }
+        self.is_revoked()
     }
 
     /// What the program hears of a failure of which this process was told by a revocation of

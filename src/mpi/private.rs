@@ -10,7 +10,11 @@ use super::{Communicator, Error, check};
 /// A private communicator: of the same processes as one of the program's, for circulant's messages.
 /// Freed when dropped.
 #[derive(Debug)]
-pub struct Private(Communicator);
+pub struct Private {
+    communicator: Communicator,
+    /// Whether it is in use.
+    is_live: bool,
+}
 
 /// How many private communicators this process has.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -74,38 +78,45 @@ impl Private {
     /// Takes over a communicator that was just made.
     fn new(made: Communicator) -> Result<Private, Error> {
         LIVE.fetch_add(1, Ordering::Relaxed);
-        let private = Private(made);
+        let private = Private {
+            communicator: made,
+            is_live: true,
+        };
         made.set_error_handler(native().constants.errors_return)?;
         Ok(private)
     }
 
     /// Leaves it because of an error that others may not have had. They may wait on it already, so
     /// it is revoked, where the MPI library can, and not freed.
-    fn abandon(self) {
-        self.0.revoke();
+    fn abandon(mut self) {
+        self.communicator.revoke();
         self.give_up();
         std::mem::forget(self);
     }
 
-    /// It is kept for good, unused, and counted no more.
-    pub fn give_up(&self) {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
+    /// MPI has failed in a call on it, so it is not used any more.
+    pub fn give_up(&mut self) {
+        if std::mem::take(&mut self.is_live) {
+            LIVE.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// The communicator.
     pub fn communicator(&self) -> Communicator {
-        self.0
+        self.communicator
     }
 }
 
 impl Drop for Private {
     fn drop(&mut self) {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        // Without pending transfers, unless an error left some, which MPI then completes or drops
-        // by itself. But MPICH 5 ends the job over a message that was not received, as where
-        // processes have disagreed on a size. Then it is kept.
-        if !(speaks_pmi() && self.0.has_message()) {
-            self.0.free();
+        // Freeing it is collective, and others may still wait in the call in which MPI has failed.
+        // On a revoked communicator nobody waits, and freeing it is local. MPICH 5 ends the job
+        // over a message that was not received, as where processes have disagreed on a size.
+        let may_be_awaited = !self.is_live && !self.communicator.is_revoked();
+        let has_message = speaks_pmi() && self.communicator.has_message();
+        self.give_up();
+        if !may_be_awaited && !has_message {
+            self.communicator.free();
         }
     }
 }

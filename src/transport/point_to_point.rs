@@ -6,6 +6,8 @@
 
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::slots::Slots;
 use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
@@ -13,6 +15,9 @@ use crate::mpi::{
     Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
     ignored_status, int, native,
 };
+
+/// How long sends on a revoked communicator are waited for: so many milliseconds at most.
+const PATIENCE: u32 = 200;
 
 /// What a unit is, and where places are.
 ///
@@ -135,8 +140,9 @@ impl<M: Memory> PointToPoint<M> {
         self.mismatch.map_or(Ok(()), |error| Err(Mismatch(error)))
     }
 
-    /// Gives up the receives that are outstanding: after an error, or where nobody sends. Sends
-    /// cannot be taken back. MPI keeps reading their memory, which must then not be used again.
+    /// Gives up the transfers that are outstanding: after an error, or where nobody sends. Receives
+    /// are taken back. Sends cannot be: they end only on a revoked communicator. MPI keeps reading
+    /// the memory of the others, which must then not be used again.
     pub fn give_up(&mut self) {
         let functions = &self.native.functions;
         let status = ignored_status();
@@ -146,6 +152,25 @@ impl<M: Memory> PointToPoint<M> {
                 (functions.PMPI_Cancel)(request);
                 (functions.PMPI_Wait)(request, status);
             }
+        }
+        if self.communicator.revoke_if_lost() {
+            self.end_sends();
+        }
+    }
+
+    /// Waits for the sends that are outstanding on a revoked communicator. A receiver that makes no
+    /// call of MPI may hold one up, and is not waited for much longer.
+    fn end_sends(&mut self) {
+        for _ in 0..PATIENCE {
+            for request in self.sends.all() {
+                let mut flag = 0;
+                // SAFETY: an outstanding send of this transport; writes an integer.
+                unsafe { (self.native.functions.PMPI_Test)(request, &mut flag, ignored_status()) };
+            }
+            if self.sends.is_idle() {
+                break;
+            }
+            sleep(Duration::from_millis(1));
         }
     }
 

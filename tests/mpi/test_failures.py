@@ -128,6 +128,22 @@ def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
     assert survivors(run)[3] > 0 or any(row.get("reason") == "trial" for row in run.rows()), run.describe()
 
 
+def test_revocations_leave_nothing(mpi, report):
+    """Neither transfers, nor scratch, nor private communicators: memory stays what it was, but for what Open MPI leaves
+    (4 to 5 KiB each time)."""
+    surviving_program(mpi)
+    command, times = ["--with-ft", "ulfm", mpi.program("revocations")], 400
+    run = mpi.preloaded(4, [*command, times], report, {"FORCE": 1}, timeout=60).expect_success()
+    line = r"^memory of rank (\d): (\d+) then (\d+) KiB, errors (\d+), circulant (\d+)$"
+    said = re.findall(line, run.stdout, re.MULTILINE)
+    assert len(said) == 4, run.describe()
+    for rank, first, last, errors, ours in (map(int, fields) for fields in said):
+        assert errors == (0 if rank == 1 else times) and ours > times, run.describe()
+        assert last - first < 4000, run.describe()
+    # One line on each rank that had an error.
+    assert run.stderr.count("MPI failed in the middle of") == 3, run.describe()
+
+
 # Functions of MPI, and in which calls of them circulant is killed.
 MOMENTS = [
     # Before, in and after the making of the private communicator, on each of the program's.
