@@ -165,12 +165,12 @@ impl Communicator {
         Ok(Communicator(alone))
     }
 
-    /// Lets MPI make progress. Local.
+    /// Lets MPI make progress, on a communicator of circulant's or MPI_COMM_SELF. Local.
     ///
     /// # Errors
     /// MPI's, such as that it was revoked, or that a process of it has failed.
     pub fn progress(self) -> Result<(), Error> {
-        self.has_message_with(super::SETUP_TAG).map(|_| ())
+        self.has_message_with(super::NO_TAG).map(|_| ())
     }
 
     /// Whether a message has arrived that nobody receives. Local.

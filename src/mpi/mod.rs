@@ -141,6 +141,10 @@ pub fn frame() -> usize {
 /// The tag of what a process sends to itself. No call has it.
 const TAG_TO_SELF: c_int = 1 << 14;
 
+/// The tag of no message. Who looks for one lets MPI make progress: Open MPI makes none if it finds
+/// a message.
+const NO_TAG: c_int = TAG_TO_SELF + 1;
+
 /// The tag of what belongs to no call: the making of communicators, and
 /// [`exchange`](Communicator::exchange).
 const SETUP_TAG: c_int = 0;
