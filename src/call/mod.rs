@@ -37,7 +37,8 @@ use crate::report::Work;
 use crate::select::{Algorithm, Facts, Reason};
 use crate::stage::Stages;
 use crate::transport::{
-    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, Slots, wait_for_one,
+    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, Slots, give_up,
+    wait_for_one,
 };
 
 /// A call, as the program made it.
@@ -356,14 +357,13 @@ fn run<M: Owner>(
 /// Runs calls, in progress at once, until the end of all.
 ///
 /// # Errors
-/// MPI's, of any of them. The receives of all are then given up.
+/// MPI's, of any of them. The transfers of all are then given up.
 fn complete<M: Memory, C: AsMut<[Running<M>]>>(mut calls: C) -> Result<C, Stop> {
     match advance_all(calls.as_mut()) {
         Ok(()) => Ok(calls),
         Err(error) => {
-            for call in calls.as_mut() {
-                call.call.transport.give_up();
-            }
+            let calls = calls.as_mut().iter_mut();
+            give_up(calls.map(|call| &mut call.call.transport));
             Err(Stop::Failed(error))
         }
     }

@@ -34,7 +34,7 @@ pub use bytes::{Bytes, Lists, Packing, Unpacking};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use elements::{Aside, Elements};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
-pub use point_to_point::{Lengths, Memory, Mismatch, PointToPoint, wait_for_one};
+pub use point_to_point::{Lengths, Memory, Mismatch, PointToPoint, give_up, wait_for_one};
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use shared::{Layout, PAGE, SharedMemory, Slots, Ticket, WORDS};
 

@@ -140,10 +140,8 @@ impl<M: Memory> PointToPoint<M> {
         self.mismatch.map_or(Ok(()), |error| Err(Mismatch(error)))
     }
 
-    /// Gives up the transfers that are outstanding: after an error, or where nobody sends. Receives
-    /// are taken back. Sends cannot be: they end only on a revoked communicator. MPI keeps reading
-    /// the memory of the others, which must then not be used again.
-    pub fn give_up(&mut self) {
+    /// Takes back the receives that are outstanding. (Sends cannot be taken back.)
+    pub fn withdraw_receives(&mut self) {
         let functions = &self.native.functions;
         let status = ignored_status();
         for request in self.receives.all() {
@@ -153,25 +151,16 @@ impl<M: Memory> PointToPoint<M> {
                 (functions.PMPI_Wait)(request, status);
             }
         }
-        if self.communicator.revoke_if_lost() {
-            self.end_sends();
-        }
     }
 
-    /// Waits for the sends that are outstanding on a revoked communicator. A receiver that makes no
-    /// call of MPI may hold one up, and is not waited for much longer.
-    fn end_sends(&mut self) {
-        for _ in 0..PATIENCE {
-            for request in self.sends.all() {
-                let mut flag = 0;
-                // SAFETY: an outstanding send of this transport; writes an integer.
-                unsafe { (self.native.functions.PMPI_Test)(request, &mut flag, ignored_status()) };
-            }
-            if self.sends.is_idle() {
-                break;
-            }
-            sleep(Duration::from_millis(1));
+    /// Whether its sends have ended, with an error or without.
+    fn has_ended_sends(&mut self) -> bool {
+        for request in self.sends.all() {
+            let mut flag = 0;
+            // SAFETY: an outstanding send of this transport; writes an integer.
+            unsafe { (self.native.functions.PMPI_Test)(request, &mut flag, ignored_status()) };
         }
+        self.sends.is_idle()
     }
 
     /// Ends a transfer: its code and status, or none if it is not finished yet.
@@ -352,6 +341,25 @@ impl<M: Memory> Transport for PointToPoint<M> {
 
     fn unpack(&mut self, place: Place, length: usize) -> Result<(), Error> {
         self.memory.unpack(place, length)
+    }
+}
+
+/// Gives up the outstanding transfers of these transports, after an error of MPI. Receives are
+/// taken back. Sends end on a revoked communicator, but a receiver that makes no call of MPI may
+/// hold them up. MPI goes on reading the memory of those that have not ended: it is never freed.
+pub fn give_up<'a, M: Memory + 'a>(transports: impl Iterator<Item = &'a mut PointToPoint<M>>) {
+    let mut sending: Vec<_> = transports
+        .filter_map(|transport| {
+            transport.withdraw_receives();
+            transport.communicator.revoke_if_lost().then_some(transport)
+        })
+        .collect();
+    for _ in 0..PATIENCE {
+        sending.retain_mut(|transport| !transport.has_ended_sends());
+        if sending.is_empty() {
+            break;
+        }
+        sleep(Duration::from_millis(1));
     }
 }
 

@@ -13,7 +13,7 @@ use super::faults::{Faults, Header};
 use super::turns::Steps;
 use crate::communicator::Service;
 use crate::mpi::{Allocation, Array, Communicator, Datatype, Error, Region, int, native};
-use crate::transport::{Bytes, Lengths, Packing, Place, PointToPoint};
+use crate::transport::{Bytes, Lengths, Packing, Place, PointToPoint, give_up};
 
 /// A callback: gets the step, the value and the program's context; returns 0 or an error code.
 pub type Callback = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
@@ -181,9 +181,9 @@ impl Values {
         self.in_callbacks
     }
 
-    /// Gives up the receives that are outstanding.
+    /// Gives up the outstanding transfers, after an error of MPI.
     pub fn give_up(&mut self) {
-        self.transport.give_up();
+        give_up([&mut self.transport].into_iter());
     }
 
     /// The transport's memory, when all transfers are finished.
@@ -266,7 +266,7 @@ impl Steps for Values {
     }
 
     fn withdraw(&mut self) {
-        self.transport.give_up();
+        self.transport.withdraw_receives();
     }
 }
 
