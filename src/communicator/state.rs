@@ -69,8 +69,8 @@ enum ServiceState {
     Untried,
     Refused(Reason),
     Ready(Box<Service>),
-    /// MPI has failed in one of its calls. It is not used again, and goes with the program's
-    /// communicator: until then others may send on the private one.
+    /// MPI has failed in one of its calls. It is not used again. Others may still send on its
+    /// private communicator, so it is kept as long as the program keeps its own.
     Failed(Box<Service>),
 }
 
@@ -411,32 +411,43 @@ impl State {
         }
     }
 
-    /// Collective. All that is ever agreed on between groups is agreed on here, since it must not
-    /// depend on a call: not all processes know the size of a broadcast between groups. After an
-    /// error the private communicator is not freed, as in `serve`.
+    /// Collective. After an error, and after a panic, the private communicator is not freed: others
+    /// may wait on it.
     fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
-        let private = ManuallyDrop::new(private);
+        let mut private = ManuallyDrop::new(private);
         let groups = self
             .remote
             .map(|remote| remote.groups(self.rank, self.size));
-        let nodes = match groups {
-            Some(groups) => self
-                .find_nodes(private.communicator(), groups.all())?
-                .count(),
-            None => 0,
-        };
-        let on_host = || !device::may_be_used();
-        let devices = self.settings.gpu
-            && !match groups {
-                Some(_) => private.communicator().all_agree(on_host())?,
-                // Where an operation is not the first: see `maximum`.
-                None => self.together(|communicator| communicator.all_agree(on_host()))?,
-            };
+        let agreed = self.agree_on_service(private.communicator(), groups);
+        let (nodes, devices) = agreed.inspect_err(|_| private.give_up())?;
         let first = groups.map_or(0, |groups| groups.of(groups.own).start);
         let place = (first, self.rank, self.size);
         let private = ManuallyDrop::into_inner(private);
         let service = Service::new(place, nodes, devices, &self.settings, private);
         Ok(Box::new(service))
+    }
+
+    /// The number of nodes of an inter-communicator, and whether a process may have buffers in the
+    /// memory of a device. Collective. All that is ever agreed on between groups is agreed on here,
+    /// since it must not depend on a call: not all processes know the size of a broadcast between
+    /// groups.
+    fn agree_on_service(
+        &self,
+        private: Communicator,
+        groups: Option<Groups>,
+    ) -> Result<(usize, bool), Error> {
+        let nodes = match groups {
+            Some(groups) => self.find_nodes(private, groups.all())?.count(),
+            None => 0,
+        };
+        let on_host = || !device::may_be_used();
+        let devices = self.settings.gpu
+            && !match groups {
+                Some(_) => private.all_agree(on_host())?,
+                // Where an operation is not the first: see `maximum`.
+                None => self.together(|communicator| communicator.all_agree(on_host()))?,
+            };
+        Ok((nodes, devices))
     }
 
     /// Revokes the private communicator: who waits on it, in a call that another process has left,

@@ -8,7 +8,7 @@ use super::library::{native, speaks_pmi};
 use super::{Communicator, Error, check};
 
 /// A private communicator: of the same processes as one of the program's, for circulant's messages.
-/// Freed when dropped.
+/// Freed when dropped, unless others may wait on it.
 #[derive(Debug)]
 pub struct Private {
     communicator: Communicator,
@@ -16,7 +16,7 @@ pub struct Private {
     is_live: bool,
 }
 
-/// How many private communicators this process has.
+/// How many private communicators this process has in use.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
@@ -110,13 +110,14 @@ impl Private {
 impl Drop for Private {
     fn drop(&mut self) {
         // Freeing it is collective, and others may still wait in the call in which MPI has failed.
-        // On a revoked communicator nobody waits, and freeing it is local. MPICH 5 ends the job
-        // over a message that was not received, as where processes have disagreed on a size.
+        // A revoked communicator wakes them, and is freed as a program frees its own.
         let may_be_awaited = !self.is_live && !self.communicator.is_revoked();
-        let has_message = speaks_pmi() && self.communicator.has_message();
         self.give_up();
-        if !may_be_awaited && !has_message {
-            self.communicator.free();
+        // MPICH 5 ends the job over a message that was not received, as where processes have
+        // disagreed on a size.
+        if may_be_awaited || speaks_pmi() && self.communicator.has_message() {
+            return;
         }
+        self.communicator.free();
     }
 }
