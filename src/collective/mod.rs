@@ -182,10 +182,11 @@ fn was_made(outcome: Outcome, code: c_int) -> bool {
     !mpi::check(code).is_err_and(|error| is_wrong || error.is_of_arguments())
 }
 
-/// MPI has failed: the program's error handler hears of it. One line says where that was the first
-/// time. A program that survives failures may see many.
+/// MPI has failed: the program's error handler hears of it. One line says where, if that ends the
+/// job or is the first time: a program that survives failures may see many.
 fn fail(state: &State, operation: Operation, error: Error) -> c_int {
-    if !HAS_FAILED.swap(true, Ordering::Relaxed) {
+    let is_first = !HAS_FAILED.swap(true, Ordering::Relaxed);
+    if is_first || state.communicator().has_fatal_errors() {
         let (operation, rank) = (operation.name(), state.rank());
         say(&format!(
             "circulant: MPI failed in the middle of {operation} on rank {rank}"

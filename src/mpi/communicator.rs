@@ -131,7 +131,7 @@ impl Communicator {
     }
 
     /// As far as MPI tells: see [`raise`](Self::raise).
-    pub(super) fn has_fatal_errors(self) -> bool {
+    pub fn has_fatal_errors(self) -> bool {
         self.has_handler(native().constants.errors_are_fatal)
     }
 

@@ -63,7 +63,8 @@ impl Communicator {
                     .or(Communicator::world().error_of(&failed))
                     .unwrap_or(told);
             }
-            // On a revoked communicator MPI makes none, and here the program may have any message.
+            // Not on `private`, where MPI makes no progress once it is revoked; nor on this one,
+            // where MPI makes none if it finds a message of the program's.
             let _ = Communicator::own().progress();
             sleep(Duration::from_millis(1));
         }
