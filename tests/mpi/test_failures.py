@@ -92,7 +92,7 @@ def test_survivors_where_circulant_does_more(mpi, report, settings, is_shown, pr
 
 MODES_OF_ALGORITHMS = {
     "forced": {"FORCE": 1},
-    "default": {"NODE_SIZE": 1, "MIN_BYTES": 1000},
+    "on-nodes": {"NODE_SIZE": 1, "MIN_BYTES": 1000},
     "learning": {"SELECT": "tune"},
     "checks": {"FORCE": 1, "CHECK": 1},
     "leaders": {**NODES, **{operation.upper(): "leaders" for operation in BY_LEADERS}},
@@ -102,9 +102,8 @@ MODES_OF_ALGORITHMS = {
 
 
 def took_part(run, ours):
-    """Whether circulant ran calls, or took the time of native ones in trials: those come first. (A rank 0 that is killed
-    leaves no report.)"""
-    return ours > 0 or run.report is None or any(row.get("reason") == "trial" for row in run.rows())
+    """Whether circulant ran calls, or took the time of native ones in trials: those come first."""
+    return ours > 0 or any(row.get("reason") == "trial" for row in run.rows())
 
 
 @pytest.mark.parametrize("microseconds", [0, 300])
@@ -114,8 +113,9 @@ def test_survivors_that_revoke_nothing(mpi, report, mode, processes, victim, cal
     """Natively each process comes out of a collective call by itself, with an error of a failed process."""
     settings = MODES_OF_ALGORITHMS[mode]
     run, ours = run_without(mpi, report, settings, processes, "agree", victim, call, microseconds)
-    # By default, three processes gain nothing.
-    assert took_part(run, ours) or (mode, processes) == ("default", 3), run.describe()
+    # Where nothing is forced, three processes gain nothing; and a rank 0 that is killed leaves no report.
+    may_have_none = mode == "on-nodes" and processes == 3 or "FORCE" not in settings and victim == 0
+    assert may_have_none or took_part(run, ours), run.describe()
 
 
 @pytest.mark.parametrize("microseconds", [0, 300, 3000])
@@ -135,8 +135,7 @@ def test_calls_on_a_revoked_communicator_fail(mpi, report, mode):
 
 
 def test_revocations_leave_nothing(mpi, report):
-    """Neither transfers, nor scratch, nor private communicators: memory stays what it was, but for what Open MPI leaves
-    (4 to 5 KiB each time)."""
+    """Neither scratch, nor private communicators: no more memory than Open MPI leaves natively, 4 to 5 KiB each time."""
     surviving_program(mpi)
     command, times = ["--with-ft", "ulfm", mpi.program("revocations")], 400
     run = mpi.preloaded(4, [*command, times], report, {"FORCE": 1}, timeout=60).expect_success()
@@ -145,7 +144,7 @@ def test_revocations_leave_nothing(mpi, report):
     assert len(said) == 4, run.describe()
     for rank, first, last, errors, ours in (map(int, fields) for fields in said):
         assert errors == (0 if rank == 1 else times) and ours > times, run.describe()
-        assert last - first < 4000, run.describe()
+        assert last - first < 2000, run.describe()
     # One line on each rank that had an error.
     assert run.stderr.count("MPI failed in the middle of") == 3, run.describe()
 
@@ -154,7 +153,7 @@ def test_revocations_leave_nothing(mpi, report):
 def test_survivors_of_a_failure_in_trials_in_shared_memory(mpi, report, call):
     """Some are through, and tell their neighbours what the trial has taken, as one waits in that memory for the dead."""
     run, ours = run_without(mpi, report, {"SELECT": "tune"}, 16, "agree", 15, call, 300)
-    assert ours > 0, run.describe()
+    assert ours > 0 and any("shared" in row.get("algorithms", {}) for row in run.rows()), run.describe()
 
 
 # Functions of MPI, and in which calls of them circulant is killed.
