@@ -391,7 +391,7 @@ static int call_revoked(void)
             }
         }
         MPIX_Comm_revoke(all);
-        part = NONE;
+        leave_communicator();
         MPI_Comm_free(&all);
     }
     MPI_Barrier(MPI_COMM_WORLD);
