@@ -427,10 +427,9 @@ impl State {
         Ok(Box::new(service))
     }
 
-    /// The number of nodes of an inter-communicator, and whether a process may have buffers in the
-    /// memory of a device. Collective. All that is ever agreed on between groups is agreed on here,
-    /// since it must not depend on a call: not all processes know the size of a broadcast between
-    /// groups.
+    /// The number of nodes of an inter-communicator (0 for another), and whether a process may have
+    /// buffers in the memory of a device. Collective. Groups agree on nothing later: that would
+    /// depend on a call, and not all processes know the size of a broadcast between groups.
     fn agree_on_service(
         &self,
         private: Communicator,

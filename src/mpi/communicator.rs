@@ -130,7 +130,7 @@ impl Communicator {
         self.has_handler(native().constants.errors_return)
     }
 
-    /// As far as MPI tells: see [`raise`](Self::raise).
+    /// Whether an error on it ends the job, as far as MPI tells: see [`raise`](Self::raise).
     pub fn has_fatal_errors(self) -> bool {
         self.has_handler(native().constants.errors_are_fatal)
     }

@@ -8,17 +8,40 @@
 //! though, so what they raise there is that a process has failed.
 
 use std::ffi::c_int;
+use std::ptr;
 use std::thread::sleep;
 use std::time::Duration;
 
+use once_cell::sync::OnceCell;
+
 use super::communicator::Group;
-use super::library::native;
+use super::library::{ABI, native};
 use super::sys::MPI_Group;
 use super::{Communicator, Error, SETUP_TAG, check, ignored_status, int};
+use crate::abi::Abi;
 
 /// How long a process that another one has told of a failure waits to hear of it from the MPI
 /// library: so many milliseconds at most.
 const PATIENCE: u32 = 10_000;
+
+/// Open MPI's MPI_FT, which says whether it survives failures. Headers before Open MPI 5 lack it.
+const SURVIVES: c_int = 12;
+
+/// Whether the MPI library goes on after a failure of a process, as Open MPI 5 does where its
+/// launcher was asked to. (Of other MPIs it is not known.)
+pub fn survives() -> bool {
+    static SURVIVED: OnceCell<bool> = OnceCell::new();
+    let may = ABI == Abi::OpenMpi && native().functions.PMPIX_Comm_revoke.is_some();
+    may && *SURVIVED.get_or_init(|| {
+        let (mut value, mut found) = (ptr::null::<c_int>(), 0);
+        let get_attr = native().functions.PMPI_Comm_get_attr;
+        let world = Communicator::world().handle();
+        // SAFETY: MPI is initialized; writes an address and an integer.
+        let code = unsafe { get_attr(world, SURVIVES, (&raw mut value).cast(), &mut found) };
+        // SAFETY: where it is found, it is the address of an integer of the MPI library's.
+        check(code).is_ok() && found != 0 && unsafe { value.as_ref() }.is_some_and(|&is| is != 0)
+    })
+}
 
 impl Communicator {
     /// Revokes it, where the MPI library can: whatever waits on it ends with an error. Local.

@@ -60,6 +60,7 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::Communicator;
 pub use datatype::{Datatype, forget_datatypes};
+pub use failure::survives;
 pub use held::{Held, free_datatype, free_operator};
 pub use library::{
     ABI, Integer, Native, NumberKind, Unusable, function, library, native, speaks_pmi, unusable,

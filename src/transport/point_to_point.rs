@@ -3,21 +3,34 @@
 //! All messages of a call have one tag, and calls that are in progress at once have different ones.
 //! Within a call two processes exchange at most one message a round, and MPI keeps their order,
 //! whatever the mode of the sends.
+//!
+//! Where the MPI library survives failures, waiting is testing, for a bounded time once the
+//! communicator is revoked. Open MPI 5.0.11 has two faults there:
+//!
+//! 1. After an error MPI_Waitany frees all requests of its list that the revocation concerns, also
+//!    those that have not ended. It ends the job when such a send ends.
+//! 2. MPI_Send and MPI_Wait may wait for ever.
 
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::slots::Slots;
 use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
 use crate::mpi::{
     Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
-    ignored_status, int, native,
+    ignored_status, int, native, survives,
 };
 
-/// How long sends on a revoked communicator are waited for: so many milliseconds at most.
-const PATIENCE: u32 = 200;
+/// How long transfers on a revoked communicator are waited for at most.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Bounds a wait on a communicator, should that be revoked.
+struct Patience {
+    communicator: Communicator,
+    end: Option<Instant>,
+}
 
 /// What a unit is, and where places are.
 ///
@@ -92,6 +105,8 @@ pub struct PointToPoint<M> {
     mismatch: Option<Error>,
     /// Whether it waits for what is not finished, rather than answer `Pending`.
     waits: bool,
+    /// Whether the MPI library survives failures.
+    survives: bool,
     /// The transfer that `Pending` was answered for.
     awaited: Option<Awaited>,
 }
@@ -112,6 +127,7 @@ impl<M: Memory> PointToPoint<M> {
             expected: [0; SLOTS],
             mismatch: None,
             waits: true,
+            survives: survives(),
             awaited: None,
         }
     }
@@ -142,40 +158,78 @@ impl<M: Memory> PointToPoint<M> {
 
     /// Takes back the receives that are outstanding. (Sends cannot be taken back.)
     pub fn withdraw_receives(&mut self) {
-        let functions = &self.native.functions;
-        let status = ignored_status();
+        self.cancel_receives();
+        self.end_cancelled();
+    }
+
+    fn cancel_receives(&mut self) {
         for request in self.receives.all() {
             // SAFETY: an outstanding receive of this transport.
-            unsafe {
-                (functions.PMPI_Cancel)(request);
-                (functions.PMPI_Wait)(request, status);
-            }
+            unsafe { (self.native.functions.PMPI_Cancel)(request) };
         }
     }
 
-    /// Whether its sends have ended, with an error or without.
-    fn has_ended_sends(&mut self) -> bool {
-        for request in self.sends.all() {
+    fn end_cancelled(&mut self) {
+        for request in self.receives.all() {
+            // SAFETY: an outstanding receive of this transport, which was cancelled.
+            unsafe { (self.native.functions.PMPI_Wait)(request, ignored_status()) };
+        }
+    }
+
+    /// Whether all its transfers have ended, with an error or without.
+    fn has_ended(&mut self) -> bool {
+        for request in self.sends.all().chain(self.receives.all()) {
             let mut flag = 0;
-            // SAFETY: an outstanding send of this transport; writes an integer.
+            // SAFETY: an outstanding transfer of this transport; writes an integer.
             unsafe { (self.native.functions.PMPI_Test)(request, &mut flag, ignored_status()) };
         }
-        self.sends.is_idle()
+        self.is_idle()
     }
 
     /// Ends a transfer: its code and status, or none if it is not finished yet.
-    fn ended(&self, request: &mut MPI_Request) -> Option<(c_int, MPI_Status)> {
-        let functions = &self.native.functions;
-        let (mut status, mut flag) = (MaybeUninit::<MPI_Status>::zeroed(), 1);
-        let code = if self.waits {
-            // SAFETY: a transfer that this transport started; the status is written.
-            unsafe { (functions.PMPI_Wait)(request, status.as_mut_ptr()) }
-        } else {
-            // SAFETY: as above.
-            unsafe { (functions.PMPI_Test)(request, &mut flag, status.as_mut_ptr()) }
-        };
+    ///
+    /// # Errors
+    /// That the communicator was revoked, and that the transfer does not end.
+    fn ended(&self, request: &mut MPI_Request) -> Result<Option<(c_int, MPI_Status)>, Error> {
+        if !self.waits {
+            return Ok(self.tested(request));
+        }
+        if !self.survives {
+            return Ok(Some(self.waited(request)));
+        }
+        let mut patience = Patience::on(self.communicator);
+        loop {
+            if let Some(ended) = self.tested(request) {
+                return Ok(Some(ended));
+            }
+            patience.spend()?;
+        }
+    }
+
+    fn waited(&self, request: &mut MPI_Request) -> (c_int, MPI_Status) {
+        let mut status = MaybeUninit::<MPI_Status>::zeroed();
+        // SAFETY: a transfer that this transport started; the status is written.
+        let code = unsafe { (self.native.functions.PMPI_Wait)(request, status.as_mut_ptr()) };
         // SAFETY: all its fields are integers, which were zero.
-        (flag != 0).then(|| (code, unsafe { status.assume_init() }))
+        (code, unsafe { status.assume_init() })
+    }
+
+    fn tested(&self, request: &mut MPI_Request) -> Option<(c_int, MPI_Status)> {
+        let (mut status, mut flag) = (MaybeUninit::<MPI_Status>::zeroed(), 0);
+        let test = self.native.functions.PMPI_Test;
+        // SAFETY: as in `waited`; writes an integer, too.
+        let code = unsafe { test(request, &mut flag, status.as_mut_ptr()) };
+        // After an error, the request is none any more.
+        let has_ended = flag != 0 || code != SUCCESS;
+        // SAFETY: as in `waited`.
+        has_ended.then(|| (code, unsafe { status.assume_init() }))
+    }
+
+    fn outstanding(&self, awaited: Awaited) -> Option<MPI_Request> {
+        match awaited {
+            Awaited::Send(slot) => self.sends.outstanding(slot),
+            Awaited::Receive(slot) => self.receives.outstanding(slot),
+        }
     }
 
     /// A transfer has ended with this code and status.
@@ -255,7 +309,8 @@ impl<M: Memory> Transport for PointToPoint<M> {
         }
         let bytes = count as usize * self.memory.unit();
         // Of calls in progress at once, none may wait for another.
-        if self.waits && mode == SendMode::Standard && bytes <= BLOCKING_MAX {
+        let may_wait = self.waits && !self.survives;
+        if may_wait && mode == SendMode::Standard && bytes <= BLOCKING_MAX {
             // Every process has posted the receive of a round before it sends, so this one waits at
             // most for its receiver to come to the round, which waits for no later round of ours.
             // (Of successive broadcasts, their executors say why that holds for steps.) SAFETY:
@@ -307,7 +362,7 @@ impl<M: Memory> Transport for PointToPoint<M> {
         let Some(mut request) = self.sends.outstanding(slot) else {
             return Ok(Progress::Ready);
         };
-        let Some((code, status)) = self.ended(&mut request) else {
+        let Some((code, status)) = self.ended(&mut request)? else {
             self.awaited = Some(Awaited::Send(slot));
             return Ok(Progress::Pending);
         };
@@ -319,7 +374,7 @@ impl<M: Memory> Transport for PointToPoint<M> {
         let Some(mut request) = self.receives.outstanding(slot) else {
             return Ok(Progress::Ready);
         };
-        let Some((code, status)) = self.ended(&mut request) else {
+        let Some((code, status)) = self.ended(&mut request)? else {
             self.awaited = Some(Awaited::Receive(slot));
             return Ok(Progress::Pending);
         };
@@ -344,19 +399,46 @@ impl<M: Memory> Transport for PointToPoint<M> {
     }
 }
 
+impl Patience {
+    fn on(communicator: Communicator) -> Patience {
+        let end = None;
+        Patience { communicator, end }
+    }
+
+    /// # Errors
+    /// That the communicator was revoked, when that is [`PATIENCE`] ago.
+    fn spend(&mut self) -> Result<(), Error> {
+        if !self.communicator.is_revoked() {
+            return Ok(());
+        }
+        let end = *self.end.get_or_insert_with(|| Instant::now() + PATIENCE);
+        match Instant::now() < end {
+            true => Ok(()),
+            false => self.communicator.progress(),
+        }
+    }
+}
+
 /// Gives up the outstanding transfers of these transports, after an error of MPI. Receives are
-/// taken back. Sends end on a revoked communicator, but a receiver that makes no call of MPI may
-/// hold them up. MPI goes on reading the memory of those that have not ended: it is never freed.
+/// taken back. On a revoked communicator sends end, too, and are waited for; but a receiver that
+/// makes no call of MPI may hold them up. MPI goes on using the memory of what has not ended:
+/// circulant's own is then never freed.
 pub fn give_up<'a, M: Memory + 'a>(transports: impl Iterator<Item = &'a mut PointToPoint<M>>) {
-    let mut sending: Vec<_> = transports
-        .filter_map(|transport| {
-            transport.withdraw_receives();
-            transport.communicator.revoke_if_lost().then_some(transport)
-        })
-        .collect();
-    for _ in 0..PATIENCE {
-        sending.retain_mut(|transport| !transport.has_ended_sends());
-        if sending.is_empty() {
+    let mut transports: Vec<_> = transports.collect();
+    for transport in &mut transports {
+        transport.cancel_receives();
+    }
+    transports.retain_mut(|transport| {
+        let is_revoked = transport.communicator.revoke_if_lost();
+        if !is_revoked {
+            transport.end_cancelled();
+        }
+        is_revoked
+    });
+    let end = Instant::now() + PATIENCE;
+    loop {
+        transports.retain_mut(|transport| !transport.has_ended());
+        if transports.is_empty() || Instant::now() >= end {
             break;
         }
         sleep(Duration::from_millis(1));
@@ -373,14 +455,14 @@ pub fn wait_for_one<'a, M: Memory + 'a>(
     let mut awaited: Vec<_> = transports
         .filter_map(|transport| transport.awaited.take().map(|awaited| (transport, awaited)))
         .collect();
+    if survives() {
+        return poll_for_one(&mut awaited);
+    }
     let (native, mut index) = (native(), 0);
     let mut requests: Vec<MPI_Request> = awaited
         .iter()
         .map(|(transport, awaited)| {
-            let request = match *awaited {
-                Awaited::Send(slot) => transport.sends.outstanding(slot),
-                Awaited::Receive(slot) => transport.receives.outstanding(slot),
-            };
+            let request = transport.outstanding(*awaited);
             request.unwrap_or(native.constants.request_null)
         })
         .collect();
@@ -398,10 +480,31 @@ pub fn wait_for_one<'a, M: Memory + 'a>(
     let status = unsafe { status.assume_init() };
     // Where one has failed, the MPI library may have ended others that failed, too: Open MPI does.
     let index = usize::try_from(index).ok();
+    let mut outcome = check(if index.is_none() { code } else { SUCCESS });
     for (other, (transport, awaited)) in awaited.iter_mut().enumerate() {
         if Some(other) == index || requests[other] == native.constants.request_null {
-            transport.end(*awaited, code, &status)?;
+            let ended = transport.end(*awaited, code, &status);
+            outcome = outcome.and(ended);
         }
     }
-    check(if index.is_none() { code } else { SUCCESS })
+    outcome
+}
+
+/// As [`wait_for_one`], where the MPI library survives failures.
+fn poll_for_one<M: Memory>(awaited: &mut [(&mut PointToPoint<M>, Awaited)]) -> Result<(), Error> {
+    let Some((first, _)) = awaited.first() else {
+        return Ok(());
+    };
+    let mut patience = Patience::on(first.communicator);
+    loop {
+        for (transport, awaited) in awaited.iter_mut() {
+            let Some(mut request) = transport.outstanding(*awaited) else {
+                return Ok(());
+            };
+            if let Some((code, status)) = transport.tested(&mut request) {
+                return transport.end(*awaited, code, &status);
+            }
+        }
+        patience.spend()?;
+    }
 }

@@ -10,6 +10,8 @@
  *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes;
  *   FAULT_KILL=f    the process is killed in circulant's call FAULT_CALL (from 1 on) of the function f of MPI,
  *                   and says so.
+ *
+ * On all ranks, the process ends if circulant uses a request again that PMPI_Waitany has ended with an error.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -84,6 +86,68 @@ static const void *sent(const void *buffer, int count, MPI_Datatype type) {
     return copy;
 }
 
+/* Requests that PMPI_Waitany has ended with an error: their memory is the MPI library's again. */
+enum { REMEMBERED = 1024 };
+static MPI_Request ended[REMEMBERED];
+static int ended_next;
+
+static void remember(MPI_Request request) {
+    ended[ended_next++ % REMEMBERED] = request;
+}
+
+/* A transfer was started, perhaps in the place of one that has ended. */
+static int started(int code, MPI_Request request) {
+    for (int i = 0; i < REMEMBERED; i++) {
+        if (ended[i] == request) {
+            ended[i] = 0;
+        }
+    }
+    return code;
+}
+
+static void expect_not_ended(MPI_Request request, const char *function) {
+    for (int i = 0; i < REMEMBERED; i++) {
+        if (request != 0 && request != MPI_REQUEST_NULL && ended[i] == request) {
+            fprintf(stderr, "fault: %s of a request that has ended\n", function);
+            abort();
+        }
+    }
+}
+
+int PMPI_Waitany(int requests, MPI_Request request[], int *index, MPI_Status *status) {
+    int (*real)(int, MPI_Request[], int *, MPI_Status *) = next("PMPI_Waitany");
+    MPI_Request before[requests];
+    for (int i = 0; i < requests; i++) {
+        expect_not_ended(request[i], "PMPI_Waitany");
+        before[i] = request[i];
+    }
+    int code = real(requests, request, index, status);
+    for (int i = 0; i < requests; i++) {
+        if (code != MPI_SUCCESS && before[i] != request[i]) {
+            remember(before[i]);
+        }
+    }
+    return code;
+}
+
+int PMPI_Wait(MPI_Request *request, MPI_Status *status) {
+    int (*real)(MPI_Request *, MPI_Status *) = next("PMPI_Wait");
+    expect_not_ended(*request, "PMPI_Wait");
+    return real(request, status);
+}
+
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+    int (*real)(MPI_Request *, int *, MPI_Status *) = next("PMPI_Test");
+    expect_not_ended(*request, "PMPI_Test");
+    return real(request, flag, status);
+}
+
+int PMPI_Cancel(MPI_Request *request) {
+    int (*real)(MPI_Request *) = next("PMPI_Cancel");
+    expect_not_ended(*request, "PMPI_Cancel");
+    return real(request);
+}
+
 int PMPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     int (*real)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = next("PMPI_Send");
     count_call("PMPI_Send");
@@ -101,7 +165,8 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
     if (is_unsendable(count, type)) {
         return MPI_ERR_OTHER;
     }
-    return real(sent(buffer, count, type), count, type, to, tag, comm, request);
+    int code = real(sent(buffer, count, type), count, type, to, tag, comm, request);
+    return started(code, *request);
 }
 
 int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -112,14 +177,15 @@ int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int ta
     if (is_unsendable(count, type)) {
         return MPI_ERR_OTHER;
     }
-    return real(sent(buffer, count, type), count, type, to, tag, comm, request);
+    int code = real(sent(buffer, count, type), count, type, to, tag, comm, request);
+    return started(code, *request);
 }
 
 /* Functions that are only counted. */
 #define PASS(function, parameters, arguments)                                                                \
     int function parameters {                                                                                \
         int(*real) parameters = next(#function);                                                             \
-        count_call(#function);\
+        count_call(#function);                                                                               \
         return real arguments;                                                                               \
     }
 
@@ -133,9 +199,11 @@ PASS(PMPI_Sendrecv,
       int receive_count, MPI_Datatype receive_type, int from, int receive_tag, MPI_Comm comm, MPI_Status *status),
      (send, send_count, send_type, to, send_tag, receive, receive_count, receive_type, from, receive_tag, comm, status))
 
-PASS(PMPI_Irecv,
-     (void *buffer, int elements, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request),
-     (buffer, elements, type, from, tag, comm, request))
+int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
+    int (*real)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = next("PMPI_Irecv");
+    count_call("PMPI_Irecv");
+    return started(real(buffer, count, type, from, tag, comm, request), *request);
+}
 
 /* Whether this address is circulant's. Finding that out may ask for memory. */
 static bool is_of_circulant(const void *address) {

@@ -76,7 +76,7 @@ pub trait Steps {
     fn produce(&mut self, step: usize, place: Place) -> Result<i32, Self::Error>;
     /// Has the value of `step` stored. Returns the callback's code.
     fn store(&mut self, step: usize, place: Place) -> Result<i32, Self::Error>;
-    /// Gives up the outstanding receives, to which nobody sends.
+    /// Takes back the outstanding receives, to which nobody sends.
     fn withdraw(&mut self);
 }
 
