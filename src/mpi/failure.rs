@@ -24,23 +24,18 @@ use crate::abi::Abi;
 /// library: so many milliseconds at most.
 const PATIENCE: u32 = 10_000;
 
-/// Open MPI's MPI_FT, which says whether it survives failures. Headers before Open MPI 5 lack it.
+/// Open MPI's MPI_FT, an attribute that says whether it survives failures. Headers before Open MPI
+/// 5 lack it.
 const SURVIVES: c_int = 12;
 
 /// Whether the MPI library goes on after a failure of a process, as Open MPI 5 does where its
 /// launcher was asked to. (Of other MPIs it is not known.)
 pub fn survives() -> bool {
     static SURVIVED: OnceCell<bool> = OnceCell::new();
-    let may = ABI == Abi::OpenMpi && native().functions.PMPIX_Comm_revoke.is_some();
-    may && *SURVIVED.get_or_init(|| {
-        let (mut value, mut found) = (ptr::null::<c_int>(), 0);
-        let get_attr = native().functions.PMPI_Comm_get_attr;
-        let world = Communicator::world().handle();
-        // SAFETY: MPI is initialized; writes an address and an integer.
-        let code = unsafe { get_attr(world, SURVIVES, (&raw mut value).cast(), &mut found) };
-        // SAFETY: where it is found, it is the address of an integer of the MPI library's.
-        check(code).is_ok() && found != 0 && unsafe { value.as_ref() }.is_some_and(|&is| is != 0)
-    })
+    let is_older = || native().version.starts_with("Open MPI v4");
+    let may = ABI == Abi::OpenMpi && native().functions.PMPIX_Comm_revoke.is_some() && !is_older();
+    let world = Communicator::world();
+    may && *SURVIVED.get_or_init(|| world.with_errors_returned(|| world.has(SURVIVES)) == Ok(true))
 }
 
 impl Communicator {
@@ -101,6 +96,16 @@ impl Communicator {
         let made = |group: *mut MPI_Group| unsafe { get_failed(self.handle(), group) };
         let failed = Group::made(made).ok()?;
         failed.size().is_ok_and(|size| size > 0).then_some(failed)
+    }
+
+    /// Whether an attribute of the MPI library's, an integer, is not zero. Local.
+    fn has(self, keyval: c_int) -> Result<bool, Error> {
+        let (mut value, mut found) = (ptr::null::<c_int>(), 0);
+        let get_attr = native().functions.PMPI_Comm_get_attr;
+        // SAFETY: a communicator that is in use; writes an address and an integer.
+        check(unsafe { get_attr(self.handle(), keyval, (&raw mut value).cast(), &mut found) })?;
+        // SAFETY: where it is found, it is the address of an integer of the MPI library's.
+        Ok(found != 0 && unsafe { value.as_ref() }.is_some_and(|&value| value != 0))
     }
 
     /// The error that this communicator has for processes that have failed, if it sends messages

@@ -110,7 +110,7 @@ impl Private {
 impl Drop for Private {
     fn drop(&mut self) {
         // Freeing it is collective, and others may still wait in the call in which MPI has failed.
-        // Nobody waits on a revoked communicator.
+        // Who waits on a revoked communicator is woken.
         let may_be_awaited = !self.is_live && !self.communicator.is_revoked();
         self.give_up();
         // MPICH 5 ends the job over a message that was not received, as where processes have

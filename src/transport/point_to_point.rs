@@ -4,14 +4,15 @@
 //! Within a call two processes exchange at most one message a round, and MPI keeps their order,
 //! whatever the mode of the sends.
 //!
-//! Where the MPI library survives failures, waiting is testing, for a bounded time once the
-//! communicator is revoked. Open MPI 5.0.11 has two faults there:
+//! Where the MPI library survives failures, waiting is testing. Once the communicator is revoked,
+//! sends are waited for only for some time. Open MPI 5.0.11 has two faults there:
 //!
 //! 1. After an error MPI_Waitany frees all requests of its list that the revocation concerns, also
 //!    those that have not ended. It ends the job when such a send ends.
 //! 2. MPI_Send and MPI_Wait may wait for ever.
 
 use std::ffi::c_int;
+use std::iter;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -19,11 +20,12 @@ use std::time::{Duration, Instant};
 use super::slots::Slots;
 use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
 use crate::mpi::{
-    Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, SUCCESS, check,
+    Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, check,
     ignored_status, int, native, survives,
 };
 
-/// How long transfers on a revoked communicator are waited for at most.
+/// How long a transfer is waited for, by one who has seen that the communicator is revoked; and
+/// then its sends, as they are given up.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Bounds a wait on a communicator, should that be revoked.
@@ -169,37 +171,48 @@ impl<M: Memory> PointToPoint<M> {
         }
     }
 
+    /// Receives are always waited for: MPI may be writing to the program's memory.
     fn end_cancelled(&mut self) {
-        for request in self.receives.all() {
-            // SAFETY: an outstanding receive of this transport, which was cancelled.
-            unsafe { (self.native.functions.PMPI_Wait)(request, ignored_status()) };
+        let functions = &self.native.functions;
+        while !self.receives.is_idle() {
+            for request in self.receives.all() {
+                let mut flag = 0;
+                // SAFETY: an outstanding receive of this transport, which was cancelled; writes an
+                // integer.
+                unsafe {
+                    match self.survives {
+                        true => (functions.PMPI_Test)(request, &mut flag, ignored_status()),
+                        false => (functions.PMPI_Wait)(request, ignored_status()),
+                    }
+                };
+            }
         }
     }
 
-    /// Whether all its transfers have ended, with an error or without.
-    fn has_ended(&mut self) -> bool {
-        for request in self.sends.all().chain(self.receives.all()) {
+    /// Whether its sends have ended, with an error or without.
+    fn has_ended_sends(&mut self) -> bool {
+        for request in self.sends.all() {
             let mut flag = 0;
-            // SAFETY: an outstanding transfer of this transport; writes an integer.
+            // SAFETY: an outstanding send of this transport; writes an integer.
             unsafe { (self.native.functions.PMPI_Test)(request, &mut flag, ignored_status()) };
         }
-        self.is_idle()
+        self.sends.is_idle()
     }
 
     /// Ends a transfer: its code and status, or none if it is not finished yet.
     ///
     /// # Errors
-    /// That the communicator was revoked, and that the transfer does not end.
+    /// MPI's, where the transfer has not ended: that the communicator was revoked, say.
     fn ended(&self, request: &mut MPI_Request) -> Result<Option<(c_int, MPI_Status)>, Error> {
         if !self.waits {
-            return Ok(self.tested(request));
+            return self.tested(request);
         }
         if !self.survives {
             return Ok(Some(self.waited(request)));
         }
         let mut patience = Patience::on(self.communicator);
         loop {
-            if let Some(ended) = self.tested(request) {
+            if let Some(ended) = self.tested(request)? {
                 return Ok(Some(ended));
             }
             patience.spend()?;
@@ -214,15 +227,16 @@ impl<M: Memory> PointToPoint<M> {
         (code, unsafe { status.assume_init() })
     }
 
-    fn tested(&self, request: &mut MPI_Request) -> Option<(c_int, MPI_Status)> {
+    fn tested(&self, request: &mut MPI_Request) -> Result<Option<(c_int, MPI_Status)>, Error> {
         let (mut status, mut flag) = (MaybeUninit::<MPI_Status>::zeroed(), 0);
         let test = self.native.functions.PMPI_Test;
         // SAFETY: as in `waited`; writes an integer, too.
         let code = unsafe { test(request, &mut flag, status.as_mut_ptr()) };
-        // After an error, the request is none any more.
-        let has_ended = flag != 0 || code != SUCCESS;
+        if flag == 0 && *request != self.native.constants.request_null {
+            return check(code).map(|()| None);
+        }
         // SAFETY: as in `waited`.
-        has_ended.then(|| (code, unsafe { status.assume_init() }))
+        Ok(Some((code, unsafe { status.assume_init() })))
     }
 
     fn outstanding(&self, awaited: Awaited) -> Option<MPI_Request> {
@@ -406,7 +420,7 @@ impl Patience {
     }
 
     /// # Errors
-    /// That the communicator was revoked, when that is [`PATIENCE`] ago.
+    /// MPI's, that the communicator was revoked, when this was first seen [`PATIENCE`] ago.
     fn spend(&mut self) -> Result<(), Error> {
         if !self.communicator.is_revoked() {
             return Ok(());
@@ -421,8 +435,8 @@ impl Patience {
 
 /// Gives up the outstanding transfers of these transports, after an error of MPI. Receives are
 /// taken back. On a revoked communicator sends end, too, and are waited for; but a receiver that
-/// makes no call of MPI may hold them up. MPI goes on using the memory of what has not ended:
-/// circulant's own is then never freed.
+/// makes no call of MPI may hold them up. MPI goes on reading the memory of a send that has not
+/// ended: circulant's own is then never freed.
 pub fn give_up<'a, M: Memory + 'a>(transports: impl Iterator<Item = &'a mut PointToPoint<M>>) {
     let mut transports: Vec<_> = transports.collect();
     for transport in &mut transports {
@@ -430,14 +444,12 @@ pub fn give_up<'a, M: Memory + 'a>(transports: impl Iterator<Item = &'a mut Poin
     }
     transports.retain_mut(|transport| {
         let is_revoked = transport.communicator.revoke_if_lost();
-        if !is_revoked {
-            transport.end_cancelled();
-        }
+        transport.end_cancelled();
         is_revoked
     });
     let end = Instant::now() + PATIENCE;
     loop {
-        transports.retain_mut(|transport| !transport.has_ended());
+        transports.retain_mut(|transport| !transport.has_ended_sends());
         if transports.is_empty() || Instant::now() >= end {
             break;
         }
@@ -448,7 +460,7 @@ pub fn give_up<'a, M: Memory + 'a>(transports: impl Iterator<Item = &'a mut Poin
 /// Waits until one of the transfers that `Pending` was answered for is finished.
 ///
 /// # Errors
-/// MPI's, of that transfer.
+/// MPI's, of any transfer that it has ended.
 pub fn wait_for_one<'a, M: Memory + 'a>(
     transports: impl Iterator<Item = &'a mut PointToPoint<M>>,
 ) -> Result<(), Error> {
@@ -479,15 +491,14 @@ pub fn wait_for_one<'a, M: Memory + 'a>(
     // SAFETY: all its fields are integers, which were zero.
     let status = unsafe { status.assume_init() };
     // Where one has failed, the MPI library may have ended others that failed, too: Open MPI does.
-    let index = usize::try_from(index).ok();
-    let mut outcome = check(if index.is_none() { code } else { SUCCESS });
-    for (other, (transport, awaited)) in awaited.iter_mut().enumerate() {
-        if Some(other) == index || requests[other] == native.constants.request_null {
-            let ended = transport.end(*awaited, code, &status);
-            outcome = outcome.and(ended);
-        }
+    let ended: Vec<_> = iter::zip(&mut awaited, &requests)
+        .filter(|(_, request)| **request == native.constants.request_null)
+        .map(|((transport, awaited), _)| transport.end(*awaited, code, &status))
+        .collect();
+    match ended.is_empty() {
+        true => check(code),
+        false => ended.into_iter().collect(),
     }
-    outcome
 }
 
 /// As [`wait_for_one`], where the MPI library survives failures.
@@ -501,7 +512,7 @@ fn poll_for_one<M: Memory>(awaited: &mut [(&mut PointToPoint<M>, Awaited)]) -> R
             let Some(mut request) = transport.outstanding(*awaited) else {
                 return Ok(());
             };
-            if let Some((code, status)) = transport.tested(&mut request) {
+            if let Some((code, status)) = transport.tested(&mut request)? {
                 return transport.end(*awaited, code, &status);
             }
         }

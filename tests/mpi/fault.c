@@ -9,9 +9,10 @@
  *   FAULT_SEND=n    messages of n bytes or more cannot be sent;
  *   FAULT_MEMORY=n  circulant gets no memory of exactly n bytes;
  *   FAULT_KILL=f    the process is killed in circulant's call FAULT_CALL (from 1 on) of the function f of MPI,
- *                   and says so.
+ *                   and says so;
+ *   FAULT_STUCK=1   no send of circulant's ends on a revoked communicator.
  *
- * On all ranks, the process ends if circulant uses a request again that PMPI_Waitany has ended with an error.
+ * On all ranks, the process ends if circulant uses a request again that has ended with an error.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -86,60 +87,111 @@ static const void *sent(const void *buffer, int count, MPI_Datatype type) {
     return copy;
 }
 
-/* Requests that PMPI_Waitany has ended with an error: their memory is the MPI library's again. */
 enum { REMEMBERED = 1024 };
-static MPI_Request ended[REMEMBERED];
-static int ended_next;
+struct requests {
+    MPI_Request of[REMEMBERED];
+    int next;
+};
+/* Requests that have ended with an error: their memory is the MPI library's again. And sends. */
+static struct requests ended, sends;
+/* The communicator of the last transfer. */
+static MPI_Comm last;
 
-static void remember(MPI_Request request) {
-    ended[ended_next++ % REMEMBERED] = request;
+static void remember(struct requests *set, MPI_Request request) {
+    set->of[set->next++ % REMEMBERED] = request;
+}
+
+static void forget(struct requests *set, MPI_Request request) {
+    for (int i = 0; i < REMEMBERED; i++) {
+        if (set->of[i] == request) {
+            set->of[i] = 0;
+        }
+    }
+}
+
+static bool is_among(const struct requests *set, MPI_Request request) {
+    for (int i = 0; i < REMEMBERED; i++) {
+        if (request != 0 && request != MPI_REQUEST_NULL && set->of[i] == request) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A transfer was started, perhaps in the place of one that has ended. */
-static int started(int code, MPI_Request request) {
-    for (int i = 0; i < REMEMBERED; i++) {
-        if (ended[i] == request) {
-            ended[i] = 0;
-        }
+static int started(int code, MPI_Request request, MPI_Comm comm, bool is_send) {
+    if (code == MPI_SUCCESS) {
+        last = comm;
+        forget(&ended, request);
+        forget(&sends, request);
+    }
+    if (code == MPI_SUCCESS && is_send) {
+        remember(&sends, request);
     }
     return code;
 }
 
 static void expect_not_ended(MPI_Request request, const char *function) {
-    for (int i = 0; i < REMEMBERED; i++) {
-        if (request != 0 && request != MPI_REQUEST_NULL && ended[i] == request) {
-            fprintf(stderr, "fault: %s of a request that has ended\n", function);
-            abort();
-        }
+    if (is_among(&ended, request)) {
+        fprintf(stderr, "fault: %s of a request that has ended\n", function);
+        abort();
     }
+}
+
+/* What a function has made of a request. */
+static void compare(int code, MPI_Request before, MPI_Request after) {
+    if (code != MPI_SUCCESS && before != after) {
+        remember(&ended, before);
+    }
+}
+
+static bool is_stuck(MPI_Request request) {
+    int (*is_revoked)(MPI_Comm, int *) = next("PMPIX_Comm_is_revoked");
+    int flag = 0;
+    return variable("FAULT_STUCK") > 0 && is_here() && is_among(&sends, request) &&
+           is_revoked(last, &flag) == MPI_SUCCESS && flag;
 }
 
 int PMPI_Waitany(int requests, MPI_Request request[], int *index, MPI_Status *status) {
     int (*real)(int, MPI_Request[], int *, MPI_Status *) = next("PMPI_Waitany");
-    MPI_Request before[requests];
+    MPI_Request before[requests + 1];
+    count_call("PMPI_Waitany");
     for (int i = 0; i < requests; i++) {
         expect_not_ended(request[i], "PMPI_Waitany");
         before[i] = request[i];
     }
     int code = real(requests, request, index, status);
     for (int i = 0; i < requests; i++) {
-        if (code != MPI_SUCCESS && before[i] != request[i]) {
-            remember(before[i]);
-        }
+        compare(code, before[i], request[i]);
     }
     return code;
 }
 
 int PMPI_Wait(MPI_Request *request, MPI_Status *status) {
     int (*real)(MPI_Request *, MPI_Status *) = next("PMPI_Wait");
-    expect_not_ended(*request, "PMPI_Wait");
-    return real(request, status);
+    MPI_Request before = *request;
+    expect_not_ended(before, "PMPI_Wait");
+    int code = real(request, status);
+    compare(code, before, *request);
+    return code;
 }
 
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     int (*real)(MPI_Request *, int *, MPI_Status *) = next("PMPI_Test");
-    expect_not_ended(*request, "PMPI_Test");
-    return real(request, flag, status);
+    MPI_Request before = *request;
+    expect_not_ended(before, "PMPI_Test");
+    if (is_stuck(before)) {
+        static bool is_said;
+        if (!is_said) {
+            fprintf(stderr, "fault: a send does not end\n");
+        }
+        is_said = true;
+        *flag = 0;
+        return MPI_SUCCESS;
+    }
+    int code = real(request, flag, status);
+    compare(code, before, *request);
+    return code;
 }
 
 int PMPI_Cancel(MPI_Request *request) {
@@ -166,7 +218,7 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
         return MPI_ERR_OTHER;
     }
     int code = real(sent(buffer, count, type), count, type, to, tag, comm, request);
-    return started(code, *request);
+    return started(code, *request, comm, true);
 }
 
 int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -178,7 +230,7 @@ int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int ta
         return MPI_ERR_OTHER;
     }
     int code = real(sent(buffer, count, type), count, type, to, tag, comm, request);
-    return started(code, *request);
+    return started(code, *request, comm, true);
 }
 
 /* Functions that are only counted. */
@@ -202,7 +254,8 @@ PASS(PMPI_Sendrecv,
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
     int (*real)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = next("PMPI_Irecv");
     count_call("PMPI_Irecv");
-    return started(real(buffer, count, type, from, tag, comm, request), *request);
+    int code = real(buffer, count, type, from, tag, comm, request);
+    return started(code, *request, comm, false);
 }
 
 /* Whether this address is circulant's. Finding that out may ask for memory. */
