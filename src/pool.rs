@@ -123,6 +123,11 @@ impl<M: Reserve> Pool<M> {
         data <= self.most
     }
 
+    /// Bytes that all processes are known to have.
+    pub fn agreed(&self) -> usize {
+        self.slots.iter().map(|slot| slot.agreed).sum()
+    }
+
     /// Scratch for one call. May be collective.
     ///
     /// # Errors

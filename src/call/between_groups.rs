@@ -75,7 +75,7 @@ impl BroadcastBetween {
         let team = self.groups.rooted(group, root, graph);
         let packing = service.packing(elements);
         let staging = if packing.bytes().is_none() { bytes } else { 0 };
-        let lease = service.pool.lease_alone(&service.private, bytes, staging)?;
+        let lease = service.lease_alone(bytes, staging)?;
         let broadcast = Broadcast {
             elements,
             root: 0,
@@ -182,7 +182,7 @@ impl AllgatherBetween {
         });
         let is_staged = input.is_some() || is_result_staged;
         let need = Need::sometimes(scratch, possible[0].max(possible[1]), is_staged);
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let staging = input.map_or(0, |input| input.size()) + result;
         let mut memory = service.bytes(lease.memory, scratch, staging);
         match (staged_input, send.and_then(|send| send.bytes())) {
@@ -241,9 +241,7 @@ fn gather_in_group(service: &mut Service, own: u64, segment: usize) -> Result<Ve
     let messages = consecutive(std::iter::repeat_n(WORD, size));
     stages.allgather(&service.team, messages, segment);
     let (scratch, bytes) = (scratch_units(&stages, service.pacing), size * WORD);
-    let lease = service
-        .pool
-        .lease_alone(&service.private, 0, scratch + bytes)?;
+    let lease = service.lease_alone(0, scratch + bytes)?;
     let mut memory = service.bytes(lease.memory, scratch, bytes);
     memory.add_staged(bytes);
     memory.write(word(place), own.to_ne_bytes());

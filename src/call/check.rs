@@ -110,21 +110,21 @@ impl Check {
     ) -> Result<(D, Option<Box<Check>>), Stop> {
         let communicator = service.communicator();
         let is_ready = self.keep(communicator);
-        if !service.private.all_agree(is_ready)? {
+        if !service.members.all_agree(is_ready)? {
             return Ok((run(service)?, None));
         }
         if let Some(checks) = state.checks() {
             checks.lock().count(&self.facts);
         }
         self.weigh(communicator)?;
-        state.begin();
         self.began = Moment::now();
+        state.begin(self.began);
         let ran = match run(service) {
             Err(stop @ (Stop::Native(_) | Stop::Failed(_))) => return Err(stop),
             ran => ran,
         };
         let is_copied = ran.is_ok() && self.ours.pack(&self.touched.results, communicator).is_ok();
-        let are_all = service.private.all_agree(is_copied)?;
+        let are_all = service.members.all_agree(is_copied)?;
         Ok((ran?, are_all.then_some(self)))
     }
 
@@ -194,7 +194,7 @@ impl Check {
             } else {
                 None
             };
-            if !service.private.all_agree(own.is_none())? {
+            if !service.members.all_agree(own.is_none())? {
                 let own = own.map_or(u64::MAX, |offset| offset as u64);
                 return Ok(communicator.gather_all(own)?);
             }

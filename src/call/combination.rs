@@ -382,7 +382,7 @@ impl Combination {
             possible: self.amount(scratch.saturating_add(most)),
             happens: aside != Aside::Nothing,
         };
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let memory = Elements::new(
             lease.memory,
             (self.input, self.result, self.operator),

@@ -94,7 +94,11 @@ pub fn attempt(
         Box::new(Check::new(facts, algorithm, touched, held))
     });
     let (done, check) = state.serve(problem.data(), |service| {
-        let run = |service: &mut Service| problem.run(algorithm, state, service, work);
+        let run = |service: &mut Service| {
+            let done = problem.run(algorithm, state, service, work);
+            service.leased().into_iter().for_each(|at| state.begin(at));
+            done
+        };
         match check {
             None => Ok((run(service)?, None)),
             Some(check) => check.around(state, service, run),

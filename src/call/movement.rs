@@ -38,7 +38,7 @@ impl Broadcast {
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         let packing = service.packing(self.elements);
         let need = Need::sometimes(0, self.elements.size(), packing.bytes().is_none());
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let team = service.team.clone();
         self.run_on(&team, algorithm, service, packing, lease)
     }
@@ -188,7 +188,7 @@ impl Allgather {
         // What cannot be packed is larger than any bound on scratch, so this is agreed on.
         let is_packable = own.is_none_or(|own| own.is_possible());
         let need = Need::sometimes(scratch, bytes, staged || !is_packable);
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let memory = service.bytes(lease.memory, scratch, if staged { bytes } else { 0 });
         let place = (service.team.place(), is_packed_first);
         let memory = self.laid_out(memory, own, result, place)?;
@@ -322,7 +322,7 @@ impl AllToAll {
         let staged = [input.is_none(), to.bytes().is_none()].map(usize::from);
         let staging = staged.iter().sum::<usize>() * length * p;
         let need = Need::sometimes(scratch, 2 * length * p, staging > 0);
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let mut memory = service.bytes(lease.memory, scratch, staging);
         match input {
             Some(input) => memory.set_input(input),
@@ -427,7 +427,7 @@ impl GatherScatter {
         let staging = (copies + to.iter().filter(is_staged).count()) * length;
         let most = (service.team.size() + 1) * length;
         let need = Need::sometimes(0, most, staging > 0);
-        let lease = service.pool.lease(&service.private, need)?;
+        let lease = service.lease(need)?;
         let mut memory = service.bytes(lease.memory, 0, staging);
         match input {
             Some(input) => memory.set_input(input),
@@ -499,7 +499,7 @@ fn unpacking(arrives: bool) -> Unpacking {
 fn staged(service: &mut Service, stages: &Stages, length: usize) -> Result<(Bytes, usize), Stop> {
     let scratch = scratch_units(stages, service.pacing);
     let need = Need::always(scratch.saturating_add(length));
-    let lease = service.pool.lease(&service.private, need)?;
+    let lease = service.lease(need)?;
     let mut memory = service.bytes(lease.memory, scratch, length);
     memory.add_staged(length);
     Ok((memory, lease.slot))

@@ -19,7 +19,7 @@
 use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};
 use super::state::State;
-use super::{Service, Stop, known, maximum, network};
+use super::{Service, Stop, known, network};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
@@ -112,7 +112,7 @@ impl State {
     fn settle_before(&self, learning: &Learning, facts: Facts, choice: Choice) {
         let idle = learning.idle_calls(&facts, self.known_nodes());
         self.latest.settle(facts, choice, Account::Before, idle);
-        learning.start();
+        learning.start(Moment::now());
     }
 
     /// Why a call is native, if that is settled for calls of these facts.
@@ -128,10 +128,10 @@ impl State {
         self.latest.count(operation);
     }
 
-    /// A call that was chosen begins only now: what came before is not its time.
-    pub fn begin(&self) {
+    /// A call that was chosen began only then: what came before is not its time.
+    pub fn begin(&self, at: Moment) {
         if let Some(learning) = &self.learning {
-            learning.start_anew();
+            learning.start_anew(at);
         }
     }
 
@@ -307,7 +307,7 @@ impl State {
     fn find_known(&self) -> Result<Known, Stop> {
         let (rank, processes, nodes) = (self.rank(), self.size(), self.nodes()?.count());
         self.serve_on_nodes(|service, machine| {
-            let share = |words: &mut [u64]| maximum::take(service, machine, words);
+            let share = |words: &mut [u64]| service.members.take_largest(words);
             if let Some(known) = known::share(rank, processes, nodes, share)? {
                 return Ok(known);
             }
@@ -318,8 +318,7 @@ impl State {
 
     /// Waits until all processes have come to a call that is to be tried. Returns whether it is.
     fn begin_trial(&self, learning: &Learning, kind: Kind, candidate: usize) -> Result<bool, Stop> {
-        let have_come =
-            self.serve_on_nodes(|service, machine| maximum::take(service, machine, &mut [0]));
+        let have_come = self.serve_on_nodes(|service, _| service.members.take_largest(&mut [0]));
         match have_come {
             Ok(_) => learning.begin(kind, candidate),
             Err(Stop::Native(_)) => learning.end_all(),
@@ -341,7 +340,7 @@ impl State {
 
     fn tell_times(&self, learning: &Learning, taken: u64) -> Result<Times, Stop> {
         let ground = learning.ground().ok_or(Reason::NoCommunicator)?;
-        self.serve_on_nodes(|service, machine| ground.tell(service, machine, taken))
+        self.serve_on_nodes(|service, _| ground.tell(service, taken))
     }
 
     /// Runs `action` with this communicator's service and its nodes.

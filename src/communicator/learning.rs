@@ -14,14 +14,13 @@ use parking_lot::Mutex;
 
 use super::latest::{Account, Past};
 use super::service::Service;
-use super::{known, maximum, process};
+use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Facts, Kind, Known, Learned, Lesson, NATIVE, Preparation, Prospect, Reason, Select,
     Settings, Turn,
 };
-use crate::team::Machine;
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
@@ -223,23 +222,22 @@ impl Learning {
     }
 
     /// A call was chosen, by the cost model where nothing is measured, and begins.
-    pub(super) fn start(&self) {
+    pub(super) fn start(&self, at: Moment) {
         if self.ground.get().is_none() {
-            let now = Moment::now();
             if let Some((_, start)) = &mut self.before.lock().call {
-                *start = Some(now);
+                *start = Some(at);
             }
         }
     }
 
-    /// The call that was chosen begins only now.
-    pub(super) fn start_anew(&self) {
+    /// The call that was chosen began only then.
+    pub(super) fn start_anew(&self, at: Moment) {
         if !self.is_timed.load(Ordering::Relaxed) {
             return;
         }
-        self.start();
+        self.start(at);
         if let Some(trial) = &mut *self.trial.lock() {
-            trial.start = Moment::now();
+            trial.start = at;
         }
     }
 
@@ -351,17 +349,12 @@ impl Ground {
     ///
     /// # Errors
     /// MPI's.
-    pub(super) fn tell(
-        &self,
-        service: &Service,
-        machine: &Machine,
-        taken: u64,
-    ) -> Result<Times, Error> {
+    pub(super) fn tell(&self, service: &Service, taken: u64) -> Result<Times, Error> {
         let start = Moment::now();
         let mut clock = *self.clock.lock();
         // The least is what is farthest from the most.
         let mut words = [taken, u64::MAX - clock.telling];
-        maximum::take(service, machine, &mut words)?;
+        service.members.take_largest(&mut words)?;
         let [taken, telling] = [words[0], u64::MAX - words[1]];
         clock.telling = start.elapsed();
         let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;

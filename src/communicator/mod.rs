@@ -14,6 +14,7 @@
 //! | `latest` | what is settled for calls like the latest |
 //! | `learning` | what was measured of its calls |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
+//! | `members` | all processes of a private communicator, and how they agree |
 //! | `network` | what messages take between its processes |
 //! | `roll` | whether each process of the job has circulant |
 //! | `sharing` | memory that the processes of one node share |
@@ -32,7 +33,7 @@ mod known;
 mod latest;
 mod learning;
 mod lookup;
-mod maximum;
+mod members;
 mod network;
 mod roll;
 mod service;
@@ -46,8 +47,7 @@ pub use roll::{commit, while_starting};
 pub use service::Service;
 pub use state::State;
 
-use crate::mpi::{Error, Private};
-use crate::pool::Agreement;
+use crate::mpi::Error;
 use crate::select::Reason;
 use crate::transport::Mismatch;
 
@@ -79,17 +79,5 @@ impl From<Reason> for Stop {
 impl From<Mismatch> for Stop {
     fn from(Mismatch(error): Mismatch) -> Stop {
         Stop::Mismatched(error)
-    }
-}
-
-impl Agreement for Private {
-    type Stop = Stop;
-
-    fn all_agree(&self, yes: bool) -> Result<bool, Stop> {
-        Ok(self.communicator().all_agree(yes)?)
-    }
-
-    fn abort(&self) {
-        self.communicator().abort(1);
     }
 }

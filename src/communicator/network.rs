@@ -5,7 +5,7 @@
 //! senders share a processor. When all processes of a node sent, a short message took up to ten
 //! times as long on processors that were shared. A pipeline between leaders does not see that.
 
-use super::{Service, maximum};
+use super::Service;
 use crate::mpi::{Error, Moment};
 use crate::nodes::Nodes;
 use crate::select::{LARGE, Network, SMALL};
@@ -17,7 +17,7 @@ use crate::team::Machine;
 /// MPI's.
 pub(super) fn measure(service: &Service, machine: &Machine) -> Result<Network, Error> {
     // All begin at about the same time.
-    maximum::take(service, machine, &mut [0])?;
+    service.members.take_largest(&mut [0])?;
     let ends = ends(&machine.nodes);
     let mut times = vec![0; 2 * ends.len()];
     if let Some(end) = ends.iter().position(|&rank| rank == machine.place) {
@@ -25,7 +25,7 @@ pub(super) fn measure(service: &Service, machine: &Machine) -> Result<Network, E
         times[2 * end + 1] = median_of(service, &ends, end, LARGE)?;
     }
     // Of each time, others have 0.
-    maximum::take(service, machine, &mut times)?;
+    service.members.take_largest(&mut times)?;
     // A short message that had to wait for a processor is no measure of the network. A long one is:
     // bytes take what they take where they take the longest.
     let short = median(times.iter().copied().step_by(2).collect());

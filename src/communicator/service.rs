@@ -3,21 +3,22 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::members::Members;
 use super::{Stop, sharing};
 use crate::engine::{Engine, Pacing, Synchronous};
-use crate::mpi::{Allocation, Array, Communicator, Private, device};
+use crate::mpi::{Allocation, Array, Communicator, Moment, device};
 use crate::nodes::Nodes;
-use crate::pool::{Agreement, Pool, Reserve};
+use crate::pool::{Agreement, Lease, Need, Pool, Reserve};
 use crate::schedule::Rule;
 use crate::select::{self, Algorithm, CHUNKS_MAX, Reason, Settings};
 use crate::stage::Stages;
-use crate::team::{Graph, Machine, Ranks, Team};
+use crate::team::{Machine, Team};
 use crate::transport::{Bytes, Lists, Packing, SharedMemory};
 
 /// What serves the calls on one communicator.
 pub struct Service {
-    /// The private communicator: of both groups of an inter-communicator.
-    pub private: Private,
+    /// All processes of the private communicator: of both groups of an inter-communicator.
+    pub members: Members,
     /// How many nodes its processes are on; of an inter-communicator only.
     pub nodes: usize,
     /// Calls that it has served, this one included. A process that goes native alone, because of
@@ -38,6 +39,8 @@ pub struct Service {
     cannot_share: bool,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
+    /// When the call in progress had its scratch, if all processes had to agree on it.
+    leased: Option<Moment>,
     /// How far rounds overlap.
     pub pacing: Pacing,
     /// What the calls before have left.
@@ -110,27 +113,27 @@ impl Reserve for Arc<Allocation> {
 }
 
 impl Service {
-    /// For process `place` of a team of `size`, whose ranks on the private communicator are those
-    /// from `first` on. `devices`: whether a process may have buffers in the memory of a device.
+    /// For the team of the communicator's processes, which are `members` of the private one, or
+    /// some of them. `devices`: whether a process may have buffers in the memory of a device.
     pub(super) fn new(
-        (first, place, size): (usize, usize, usize),
+        members: Members,
+        team: Team,
         nodes: usize,
         devices: bool,
         settings: &Settings,
-        private: Private,
     ) -> Service {
-        let graph = Arc::new(Graph::new(size, settings.skips));
         Service {
             calls: 0,
             devices,
-            private,
+            members,
             nodes,
-            team: Team::new(graph, Ranks::from(first), place),
+            pool: Pool::new(team.place(), settings.scratch_max),
+            leased: None,
+            team,
             machine: None,
             rule: settings.skips,
             shared: None,
             cannot_share: false,
-            pool: Pool::new(place, settings.scratch_max),
             pacing: Pacing {
                 window: settings.window,
                 sends: settings.sends,
@@ -147,7 +150,7 @@ impl Service {
 
     /// The private communicator.
     pub fn communicator(&self) -> Communicator {
-        self.private.communicator()
+        self.members.communicator()
     }
 
     /// Finds the teams of `nodes`: their leaders, and the processes of this node. Once.
@@ -156,6 +159,7 @@ impl Service {
             let team = &self.team;
             let ranks: Vec<_> = (0..team.size()).map(|place| team.rank(place)).collect();
             let machine = Machine::new(Arc::clone(nodes), &ranks, team.place(), self.rule);
+            self.members.divide(&machine);
             self.machine = Some(machine);
         }
     }
@@ -167,7 +171,7 @@ impl Service {
     pub fn share(&mut self, most: u64) -> Result<(), Stop> {
         if self.shared.is_none() && !self.cannot_share {
             let ends = (self.team.size(), self.team.place());
-            self.shared = sharing::share(self.communicator(), ends, most)?;
+            self.shared = sharing::share(&self.members, ends, most)?;
             self.cannot_share = self.shared.is_none();
         }
         match self.cannot_share {
@@ -194,6 +198,7 @@ impl Service {
     /// Begins to serve a call.
     pub(super) fn begin(&mut self) {
         self.calls = self.calls.wrapping_add(1);
+        self.leased = None;
     }
 
     /// The call that was begun is not counted. Its tags are those of the one before.
@@ -208,6 +213,38 @@ impl Service {
         /// Calls until a tag is used again; all tags are below that of messages to oneself.
         const CALLS: usize = 1000;
         (1 + self.calls % CALLS) * CHUNKS_MAX as usize + chunk
+    }
+
+    /// Scratch for one call. May be collective.
+    ///
+    /// # Errors
+    /// Native, on all processes, if the bound would be passed or memory is short; MPI's.
+    pub fn lease(&mut self, need: Need) -> Result<Lease<Arc<Allocation>>, Stop> {
+        let agreed = self.pool.agreed();
+        let lease = self.pool.lease(&self.members, need)?;
+        if self.pool.agreed() != agreed {
+            self.leased = Some(Moment::now());
+        }
+        Ok(lease)
+    }
+
+    /// Scratch of `need` bytes for a call in which not all processes take part, so that they cannot
+    /// agree.
+    ///
+    /// # Errors
+    /// Native, on all that know of the call, where `bytes`, the same value there, pass the bound.
+    pub fn lease_alone(
+        &mut self,
+        bytes: usize,
+        need: usize,
+    ) -> Result<Lease<Arc<Allocation>>, Stop> {
+        self.pool.lease_alone(&self.members, bytes, need)
+    }
+
+    /// When the latest call had its scratch, if all processes had to agree on it. They will not
+    /// have to for the next one like it, so before that the call has not begun.
+    pub fn leased(&self) -> Option<Moment> {
+        self.leased
     }
 
     /// How elements are packed and unpacked.
@@ -233,7 +270,7 @@ impl Service {
         let committed = data.clone().all(is_committed);
         let on_host = || !committed || !data.clone().any(device::holds);
         // Who has wrong arguments takes part, because who has none to look at does.
-        if self.devices && !self.private.all_agree(on_host())? {
+        if self.devices && !self.members.all_agree(on_host())? {
             return Err(Stop::Native(Reason::DeviceMemory));
         }
         if committed {

@@ -11,6 +11,7 @@ use strum::VariantArray;
 
 use super::latest::Latest;
 use super::learning::Learning;
+use super::members::Members;
 use super::roll::roll;
 use super::service::Service;
 use super::{Stop, duplicated, job};
@@ -21,6 +22,7 @@ use crate::plan::Succession;
 use crate::report::Place;
 use crate::select::{self, BcastOrder, Checks, Library, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
+use crate::team::{Graph, Ranks, Team};
 
 /// What is kept for a communicator of the program.
 pub struct State {
@@ -366,7 +368,7 @@ impl State {
         });
         std::mem::forget(uninterrupted);
         if let Err(Stop::Failed(_)) = result {
-            service.private.give_up();
+            service.members.give_up();
         }
         let service = ManuallyDrop::into_inner(service);
         *self.service.lock() = match result {
@@ -393,60 +395,56 @@ impl State {
                 Err(self.refuse(Reason::NoCommunicator))
             }
             ServiceState::Untried => match self.make_private()? {
-                Some(private) => {
+                Some((private, on_host)) => {
                     let _ = self.private.set(private.communicator());
-                    self.make_service(private)
+                    self.make_service(private, !on_host)
                 }
                 None => Err(self.refuse(Reason::NoCommunicator)),
             },
         }
     }
 
-    /// The private communicator: of the same processes, or of those of both groups.
-    fn make_private(&self) -> Result<Option<Private>, Error> {
+    /// The private communicator: of the same processes, or of those of both groups; and whether no
+    /// process can have buffers in the memory of a device.
+    fn make_private(&self) -> Result<Option<(Private, bool)>, Error> {
         let most = self.settings.communicators;
+        let on_host = !self.settings.gpu || !device::may_be_used();
         match self.remote {
-            None => Private::twin(self.communicator, most),
-            Some(remote) => Private::union(self.communicator, remote.leads, most),
+            None => Private::twin(self.communicator, most, on_host),
+            Some(remote) => Private::union(self.communicator, remote.leads, most, on_host),
         }
     }
 
-    /// Collective. After an error, and after a panic, the private communicator is not freed: others
-    /// may wait on it.
-    fn make_service(&self, private: Private) -> Result<Box<Service>, Stop> {
-        let mut private = ManuallyDrop::new(private);
+    /// `devices`: whether a process may have buffers in the memory of a device. Collective.
+    fn make_service(&self, private: Private, devices: bool) -> Result<Box<Service>, Stop> {
         let groups = self
             .remote
             .map(|remote| remote.groups(self.rank, self.size));
-        let agreed = self.agree_on_service(private.communicator(), groups);
-        let (nodes, devices) = agreed.inspect_err(|_| private.give_up())?;
-        let first = groups.map_or(0, |groups| groups.of(groups.own).start);
-        let place = (first, self.rank, self.size);
-        let private = ManuallyDrop::into_inner(private);
-        let service = Service::new(place, nodes, devices, &self.settings, private);
+        let (private, nodes) = match groups {
+            Some(groups) => self.with_nodes_of(private, groups)?,
+            None => (private, 0),
+        };
+        let (first, all) = match groups {
+            Some(groups) => (groups.of(groups.own).start, groups.all()),
+            None => (0, self.size),
+        };
+        let settings = &self.settings;
+        let members = Team::whole(all, first + self.rank, settings.skips);
+        let members = Members::new(private, &members);
+        let graph = Arc::new(Graph::new(self.size, settings.skips));
+        let team = Team::new(graph, Ranks::from(first), self.rank);
+        let service = Service::new(members, team, nodes, devices, settings);
         Ok(Box::new(service))
     }
 
-    /// The number of nodes of an inter-communicator (0 for another), and whether a process may have
-    /// buffers in the memory of a device. Collective. Groups agree on nothing later: that would
-    /// depend on a call, and not all processes know the size of a broadcast between groups.
-    fn agree_on_service(
-        &self,
-        private: Communicator,
-        groups: Option<Groups>,
-    ) -> Result<(usize, bool), Error> {
-        let nodes = match groups {
-            Some(groups) => self.find_nodes(private, groups.all())?.count(),
-            None => 0,
-        };
-        let on_host = || !device::may_be_used();
-        let devices = self.settings.gpu
-            && !match groups {
-                Some(_) => private.all_agree(on_host())?,
-                // Where an operation is not the first: see `maximum`.
-                None => self.together(|communicator| communicator.all_agree(on_host()))?,
-            };
-        Ok((nodes, devices))
+    /// How many nodes both groups are on. They agree on nothing later: that would depend on a call,
+    /// and not all processes know the size of a broadcast between groups. After an error, and after
+    /// a panic, the private communicator is not freed: others may wait on it. Collective.
+    fn with_nodes_of(&self, private: Private, groups: Groups) -> Result<(Private, usize), Error> {
+        let mut private = ManuallyDrop::new(private);
+        let nodes = self.find_nodes(private.communicator(), groups.all());
+        let nodes = nodes.inspect_err(|_| private.give_up())?.count();
+        Ok((ManuallyDrop::into_inner(private), nodes))
     }
 
     /// Revokes the private communicator: who waits on it, in a call that another process has left,

@@ -228,17 +228,23 @@ impl Communicator {
         })
     }
 
-    /// Whether all processes of both groups of an inter-communicator say yes. Collective.
-    pub(super) fn all_agree_across(self, yes: bool) -> Result<bool, Error> {
+    /// The bits that all processes of both groups of an inter-communicator have set. Collective.
+    pub(super) fn common_bits_across(self, own: u8) -> Result<u8, Error> {
         // Each group learns what the other says; then the other, that it was told.
-        let theirs = self.all_agree(yes)?;
-        self.all_agree(yes && theirs)
+        let theirs = self.common_bits(own)?;
+        self.common_bits(own & theirs)
     }
 
     /// Whether all processes say yes; of an inter-communicator, those of the other group.
     /// Collective.
     pub fn all_agree(self, yes: bool) -> Result<bool, Error> {
-        let (own, mut all) = (u8::from(yes), 0u8);
+        Ok(self.common_bits(u8::from(yes))? != 0)
+    }
+
+    /// The bits that all processes have set; of an inter-communicator, those of the other group.
+    /// Collective.
+    pub(super) fn common_bits(self, own: u8) -> Result<u8, Error> {
+        let mut all = 0u8;
         let constants = &native().constants;
         // MPI_BAND is defined on MPI_BYTE, the one datatype handle that is needed everywhere else.
         // SAFETY: one byte is read and one written.
@@ -252,7 +258,7 @@ impl Communicator {
                 self.handle(),
             )
         })?;
-        Ok(all != 0)
+        Ok(all)
     }
 
     /// Waits until all processes have come. On Open MPI 5 that is MPIX_Comm_agree, which returns an

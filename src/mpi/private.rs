@@ -21,52 +21,73 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
     /// Of the same processes as `communicator`, with errors returned. None if any process has
-    /// `most` of them already, or could not make it. Errors are not raised. Collective.
+    /// `most` of them already, or could not make it. With it comes whether all processes `also` say
+    /// yes to something else. Errors are not raised. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
-    pub fn twin(communicator: Communicator, most: usize) -> Result<Option<Private>, Error> {
-        Private::make(communicator, most, Communicator::all_agree, || {
-            let group = Group::of(communicator)?;
-            let mut twin = native().constants.comm_null;
-            let create = native().functions.PMPI_Comm_create;
-            // SAFETY: the group is this communicator's own.
-            check(unsafe { create(communicator.handle(), group.handle(), &mut twin) })?;
-            // SAFETY: MPI gave it.
-            Private::new(unsafe { Communicator::new(twin) })
-        })
+    pub fn twin(
+        communicator: Communicator,
+        most: usize,
+        also: bool,
+    ) -> Result<Option<(Private, bool)>, Error> {
+        Private::make(
+            (communicator, most, also),
+            Communicator::common_bits,
+            || {
+                let group = Group::of(communicator)?;
+                let mut twin = native().constants.comm_null;
+                let create = native().functions.PMPI_Comm_create;
+                // SAFETY: the group is this communicator's own.
+                check(unsafe { create(communicator.handle(), group.handle(), &mut twin) })?;
+                // SAFETY: MPI gave it.
+                Private::new(unsafe { Communicator::new(twin) })
+            },
+        )
     }
 
     /// The same of both groups of an inter-communicator together, as one: first the processes of
     /// this process's group, if that `leads`. Collective.
-    pub fn union(inter: Communicator, leads: bool, most: usize) -> Result<Option<Private>, Error> {
-        Private::make(inter, most, Communicator::all_agree_across, || {
-            let mut union = native().constants.comm_null;
-            let high = c_int::from(!leads);
-            let merge = native().functions.PMPI_Intercomm_merge;
-            // SAFETY: an inter-communicator, of which each group says the same and not what the
-            // other says.
-            check(unsafe { merge(inter.handle(), high, &mut union) })?;
-            // SAFETY: MPI gave it.
-            Private::new(unsafe { Communicator::new(union) })
-        })
+    pub fn union(
+        inter: Communicator,
+        leads: bool,
+        most: usize,
+        also: bool,
+    ) -> Result<Option<(Private, bool)>, Error> {
+        Private::make(
+            (inter, most, also),
+            Communicator::common_bits_across,
+            || {
+                let mut union = native().constants.comm_null;
+                let high = c_int::from(!leads);
+                let merge = native().functions.PMPI_Intercomm_merge;
+                // SAFETY: an inter-communicator, of which each group says the same and not what the
+                // other says.
+                check(unsafe { merge(inter.handle(), high, &mut union) })?;
+                // SAFETY: MPI gave it.
+                Private::new(unsafe { Communicator::new(union) })
+            },
+        )
     }
 
     fn make(
-        communicator: Communicator,
-        most: usize,
-        all_agree: fn(Communicator, bool) -> Result<bool, Error>,
+        (communicator, most, also): (Communicator, usize, bool),
+        common_bits: fn(Communicator, u8) -> Result<u8, Error>,
         make: impl FnOnce() -> Result<Private, Error>,
-    ) -> Result<Option<Private>, Error> {
+    ) -> Result<Option<(Private, bool)>, Error> {
+        const MAY: u8 = 1;
+        const ALSO: u8 = 2;
         communicator.with_errors_returned(|| {
             let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
-            if !all_agree(communicator, may)? {
+            let own = (MAY * u8::from(may)) | (ALSO * u8::from(also));
+            let common = common_bits(communicator, own)?;
+            if common & MAY == 0 {
                 return Ok(None);
             }
             let made = make();
-            match all_agree(communicator, made.is_ok()) {
-                Ok(true) => Ok(made.ok()),
-                Ok(false) => Ok(None),
+            match common_bits(communicator, u8::from(made.is_ok())) {
+                Ok(0) => Ok(None),
+                Ok(_) => Ok(made.ok().map(|made| (made, common & ALSO != 0))),
                 Err(error) => {
                     made.map(Private::abandon).ok();
                     Err(error)

@@ -24,11 +24,17 @@ pub struct Round {
     pub from: Option<usize>,
 }
 
-/// The rounds of a process.
+/// The rounds of a process of a team, as if each were on a node of its own.
 #[must_use]
-pub fn agreement(machine: &Machine) -> Vec<Round> {
+pub fn agreement(team: &Team) -> Vec<Round> {
+    around(team).collect()
+}
+
+/// The rounds of a process, by nodes.
+#[must_use]
+pub fn agreement_on_nodes(machine: &Machine) -> Vec<Round> {
     if machine.nodes.count() == 1 {
-        return around(&machine.node).collect();
+        return agreement(&machine.node);
     }
     let up: Vec<_> = up(&machine.node).collect();
     let down = up.iter().rev().map(|round| Round {
@@ -85,7 +91,9 @@ mod tests {
         let p = nodes.processes();
         let nodes = Arc::new(nodes);
         let ranks: Vec<_> = (0..p).collect();
-        let of = |place| agreement(&Machine::new(nodes.clone(), &ranks, place, Rule::default()));
+        let of = |place| {
+            agreement_on_nodes(&Machine::new(nodes.clone(), &ranks, place, Rule::default()))
+        };
         let mut left: Vec<VecDeque<_>> = (0..p).map(|place| of(place).into()).collect();
         let own = |rank: usize| [rank as u64, (p - rank) as u64, u64::from(rank == p / 2)];
         let mut words: Vec<_> = (0..p).map(own).collect();
@@ -136,6 +144,24 @@ mod tests {
         }
     }
 
+    /// Without nodes it is as if each process were on one of its own.
+    #[test]
+    fn a_team_agrees_as_nodes_of_one_process() {
+        for p in [1, 2, 7, 16, 33] {
+            let nodes = Arc::new(Nodes::of_size(p, 1, Placement::Blocked));
+            let ranks: Vec<_> = (0..p).collect();
+            for place in 0..p {
+                let machine = Machine::new(nodes.clone(), &ranks, place, Rule::default());
+                let team = Team::whole(p, place, Rule::default());
+                assert_eq!(
+                    agreement(&team),
+                    agreement_on_nodes(&machine),
+                    "{p} {place}"
+                );
+            }
+        }
+    }
+
     /// Between nodes each leader sends once in each of q rounds, and nobody else does.
     #[test]
     fn few_messages_cross_nodes() {
@@ -143,7 +169,7 @@ mod tests {
         let ranks: Vec<_> = (0..17 * 5).collect();
         for place in 0..17 * 5 {
             let machine = Machine::new(nodes.clone(), &ranks, place, Rule::default());
-            let all = agreement(&machine);
+            let all = agreement_on_nodes(&machine);
             let crosses = |round: &&Round| round.to.is_some_and(|to| to / 5 != place / 5);
             let expected = if place % 5 == 0 { 5 } else { 0 };
             assert_eq!(all.iter().filter(crosses).count(), expected, "{place}");

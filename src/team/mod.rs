@@ -10,7 +10,7 @@
 mod agreement;
 mod machine;
 
-pub use agreement::{Round, agreement};
+pub use agreement::{Round, agreement, agreement_on_nodes};
 pub use machine::Machine;
 
 use std::sync::Arc;

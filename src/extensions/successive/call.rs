@@ -114,9 +114,7 @@ impl Broadcasts {
         let scratch = flows
             .places(order.processes())
             .saturating_mul(Values::stride(bytes));
-        let Lease { slot, memory } = service
-            .pool
-            .lease(&service.private, Need::always(scratch))?;
+        let Lease { slot, memory } = service.lease(Need::always(scratch))?;
         let values = Values::new(service, (memory, scratch), callbacks, Faults::new(rank));
         Ok(Broadcasts {
             order,
