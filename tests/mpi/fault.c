@@ -12,7 +12,8 @@
  *                   and says so;
  *   FAULT_STUCK=1   no send of circulant's ends on a revoked communicator.
  *
- * On all ranks, the process ends if circulant uses a request again that has ended with an error.
+ * On all ranks, the process ends if circulant uses a request again that has ended with an error; with
+ * FAULT_PRIVATE=1 also if circulant runs a collective operation on a communicator that it has made.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -241,10 +242,51 @@ int PMPI_Issend(const void *buffer, int count, MPI_Datatype type, int to, int ta
         return real arguments;                                                                               \
     }
 
-PASS(PMPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *made), (comm, group, made))
+/* Communicators of circulant's own. */
+static MPI_Comm private[64];
+static int privates;
 
-PASS(PMPI_Allreduce, (const void *send, void *receive, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-     (send, receive, elements, type, op, comm))
+int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made) {
+    int (*real)(MPI_Comm, MPI_Group, MPI_Comm *) = next("PMPI_Comm_create");
+    count_call("PMPI_Comm_create");
+    int code = real(comm, group, made);
+    if (code == MPI_SUCCESS) {
+        private[privates++ % 64] = *made;
+    }
+    return code;
+}
+
+static void expect_not_private(MPI_Comm comm, const char *function) {
+    for (int i = 0; i < privates && i < 64; i++) {
+        if (variable("FAULT_PRIVATE") > 0 && private[i] == comm) {
+            fprintf(stderr, "fault: %s on a communicator of circulant's own\n", function);
+            abort();
+        }
+    }
+}
+
+/* Collective operations, which are counted. */
+#define COLLECTIVE(function, parameters, arguments)                                                          \
+    int function parameters {                                                                                \
+        int(*real) parameters = next(#function);                                                             \
+        count_call(#function);                                                                               \
+        expect_not_private(comm, #function);                                                                 \
+        return real arguments;                                                                               \
+    }
+
+COLLECTIVE(PMPI_Allreduce,
+           (const void *send, void *receive, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+           (send, receive, elements, type, op, comm))
+
+COLLECTIVE(PMPI_Bcast, (void *buffer, int elements, MPI_Datatype type, int root, MPI_Comm comm),
+           (buffer, elements, type, root, comm))
+
+COLLECTIVE(PMPI_Allgather,
+           (const void *send, int send_count, MPI_Datatype send_type, void *receive, int receive_count,
+            MPI_Datatype receive_type, MPI_Comm comm),
+           (send, send_count, send_type, receive, receive_count, receive_type, comm))
+
+COLLECTIVE(PMPI_Barrier, (MPI_Comm comm), (comm))
 
 PASS(PMPI_Sendrecv,
      (const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag, void *receive,

@@ -54,6 +54,29 @@ def digest(run):
     return re.search("digest=([0-9a-f]+)", run.stdout)[1]
 
 
+WAYS = {
+    "forced": {"FORCE": 1},
+    "by nodes": {"FORCE": 1, "NODE_SIZE": 2},
+    "tried": {"SELECT": "tune", "NODE_SIZE": 2},
+    "in shared memory": {"SELECT": "tune"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_private_communicators_have_no_collective_operations(mpi, report, way):
+    """To the first of them on a new communicator Open MPI 5 may take 20 ms, in the middle of a trial. libfault ends who
+    runs one."""
+    operations = ["bcast", "reduce", "allgatherv", "reduce_scatter", "allreduce"]
+    calls = [f"{operation}:{size}x6" for operation in operations for size in (40000, 400000)]
+    libraries = [mpi.library, *(mpi.build / "tests").glob("lib*fault.so")]
+    command = ["env", "FAULT_PRIVATE=1", mpi.program("sequence"), *calls]
+    run = mpi.preloaded(4, command, report, WAYS[way], library=libraries, trapped=True).expect_success()
+    for operation in operations:
+        outcomes = run.outcomes(operation)
+        assert sum(outcomes.values()) - outcomes.get("trial", 0) > 0, run.describe()
+        assert set(outcomes) & {"circulant", "leaders", "lanes", "doubling", "shared"}, outcomes
+
+
 @pytest.mark.parametrize("processes", [2, 3, *repeated(5)])
 @pytest.mark.parametrize("select", ["learn", "tune", *repeated("adaptive")])
 def test_all_processes_choose_alike(mpi, tmp_path, processes, select):
