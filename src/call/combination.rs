@@ -14,7 +14,7 @@ use crate::plan::{Pattern, block_range};
 use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
-use crate::stage::{Cutting, Span, Stages, consecutive, leads, lengths_of_nodes};
+use crate::stage::{Cutting, Span, Stages, consecutive, leads, lengths_of_nodes, only_message};
 use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
@@ -213,9 +213,15 @@ impl Combination {
         let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
             let team = &service.team;
             match (algorithm, &machine) {
-                (Algorithm::Lanes { .. }, Some(machine)) => {
-                    stages.reduce_scatter_by_lanes((team, machine), parts(), segment, false);
-                }
+                (Algorithm::Lanes { cut, lanes }, Some(machine)) => match cut {
+                    Cut::Segments(_) => {
+                        stages.reduce_scatter_by_lanes((team, machine), parts(), segment, false);
+                    }
+                    Cut::Blocks(blocks) => {
+                        let ((root, range), cut) = (only_message(parts()), (blocks, lanes));
+                        stages.reduction_by_lanes((team, machine), root, cut, range, false);
+                    }
+                },
                 (Algorithm::Doubling { .. }, _) => {
                     stages.reduce_scatter(team, parts(), segment, false)
                 }

@@ -69,7 +69,8 @@ pub enum Algorithm {
     /// In memory that the processes of one node share.
     Shared,
     /// The same as `Circulant` or, in steps, `Doubling`: processes of each node, each with its
-    /// counterparts on the other nodes, and from there within the nodes.
+    /// counterparts on the other nodes, and from there within the nodes. An allgather or a
+    /// reduce-scatter goes in blocks only where one process has, or gets, everything.
     Lanes {
         /// How messages between nodes are cut.
         cut: Cut,

@@ -143,10 +143,11 @@ const LANES_FROM_PROCESSES: usize = 16;
 const ROOTED_LANES_FROM: u64 = 256 << 10;
 
 /// Whether a call is rather by lanes than by leaders where the cost model sees no difference. A
-/// forced broadcast or reduction has so many blocks that the messages of lanes are too small.
+/// forced call in several blocks has so many that the messages of lanes are too small.
 fn prefers_lanes(facts: &Facts, sizing: Sizing) -> bool {
     match facts.operation.is_rooted() {
-        true => facts.bytes >= ROOTED_LANES_FROM && !matches!(sizing, Sizing::Given),
+        _ if facts.is_of_one() && matches!(sizing, Sizing::Given) => false,
+        true => facts.bytes >= ROOTED_LANES_FROM,
         false => facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES,
     }
 }
@@ -163,9 +164,10 @@ fn prefers_lanes(facts: &Facts, sizing: Sizing) -> bool {
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
 /// - Where these have as many processes each, what has one block and parts also by lanes. A
-///   broadcast or a reduction also by lanes where all nodes have several processes. By the cost
-///   model they take as long as by leaders. [Large](LANES_FROM) ones come first, since several
-///   processes of a node combine, copy and use the port.
+///   broadcast or a reduction also by lanes where all nodes have several processes; so is what one
+///   process alone has, or gets. By the cost model they take as long as by leaders.
+///   [Large](LANES_FROM) ones come first, since several processes of a node combine, copy and use
+///   the port.
 /// - On one node, all are in shared memory, if there may be any.
 pub(super) fn candidates(
     facts: &Facts,
@@ -212,10 +214,8 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         _ => flat(facts, settings, of_process),
     };
     let by_leaders = by_leaders(facts, settings, sizing);
-    let by_lanes = match facts.operation.is_rooted() {
-        true => in_blocks_by_lanes(facts, settings, sizing, by_leaders[1]),
-        false => in_one_block_by_lanes(facts, settings, sizing),
-    };
+    let by_lanes = in_blocks_by_lanes(facts, settings, sizing, by_leaders[1])
+        .or_else(|| in_one_block_by_lanes(facts, settings, sizing));
     let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
     std::array::from_fn(|_| all.next().flatten())
 }
@@ -315,7 +315,8 @@ pub(super) fn by_leaders(
 }
 
 /// A broadcast or a reduction by lanes, on nodes of several processes each: in as many blocks as by
-/// leaders, if it may be by these.
+/// leaders, if it may be by these. Where one process has, or gets, all that is gathered or
+/// scattered, that is one.
 fn in_blocks_by_lanes(
     facts: &Facts,
     settings: &Settings,
@@ -323,15 +324,20 @@ fn in_blocks_by_lanes(
     by_leaders: Option<Algorithm>,
 ) -> Option<Algorithm> {
     let lanes = settings.lanes.min(facts.least_processes_per_node());
-    let is_small = facts.bytes < ROOTED_LANES_FROM && !matches!(sizing, Sizing::Given);
-    let blocks = by_leaders?.blocks();
-    let scratch = match facts.operation {
-        Operation::Bcast => 0,
-        _ => scratch_of_lanes(facts, settings, (blocks, lanes)),
+    let may_be = facts.is_of_one() && lanes > 1 && may_be_large(facts, sizing);
+    let blocks = by_leaders.filter(|_| may_be)?.blocks();
+    let scratch = match facts.operation.combines() {
+        true => scratch_of_lanes(facts, settings, (blocks, lanes)),
+        false => 0,
     };
     let fits = scratch <= settings.scratch_max;
     let cut = Cut::Blocks(blocks);
-    (lanes > 1 && !is_small && fits).then_some(Algorithm::Lanes { cut, lanes })
+    fits.then_some(Algorithm::Lanes { cut, lanes })
+}
+
+/// Whether what is of one process may be by lanes in several blocks.
+fn may_be_large(facts: &Facts, sizing: Sizing) -> bool {
+    facts.bytes >= ROOTED_LANES_FROM || matches!(sizing, Sizing::Given)
 }
 
 /// Scratch of a reduction by so many lanes. What arrives in a step is kept as long as its block is
@@ -368,7 +374,14 @@ fn in_one_block_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> 
         }
         _ => false,
     };
-    if !fits || facts.smallest_node.is_some() || !may_be_on_nodes(facts, settings) {
+    // A part that is more than half of all is on one lane. What is learned of calls in which one
+    // process has all may be taken for these.
+    let is_on_one_lane = facts.largest > facts.bytes / 2
+        && !facts.operation.is_whole()
+        && !matches!(sizing, Sizing::Given)
+        && may_be_large(facts, sizing);
+    if !fits || is_on_one_lane || facts.smallest_node.is_some() || !may_be_on_nodes(facts, settings)
+    {
         return None;
     }
     let has_one_block = !facts.operation.is_pipelined()
@@ -510,6 +523,42 @@ mod tests {
         let bcast = call(Operation::Bcast, 1 << 20, 64, 8);
         let by_lanes = slots(&bcast, &settings, Sizing::Unmeasured)[SLOTS - 1];
         assert!(matches!(by_lanes, Some(Algorithm::Lanes { lanes: 4, .. })));
+    }
+
+    /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. If it is
+    /// nearly everything, it is not by lanes, unless it is small or settings say so.
+    #[test]
+    fn what_is_of_one_process_is_by_lanes_in_blocks() {
+        let settings = Settings::default();
+        let lanes_of = |operation, bytes, largest, sizing| {
+            let facts = Facts {
+                largest,
+                ..call(operation, bytes, 64, 8)
+            };
+            slots(&facts, &settings, sizing)[SLOTS - 1]
+        };
+        let is_in_blocks = |algorithm: Option<Algorithm>| match algorithm {
+            Some(Algorithm::Lanes { cut, lanes }) => {
+                let is_in_blocks = matches!(cut, Cut::Blocks(2..));
+                assert_eq!(lanes, if is_in_blocks { 4 } else { 8 });
+                Some(is_in_blocks)
+            }
+            _ => None,
+        };
+        for operation in [Operation::Allgatherv, Operation::ReduceScatter] {
+            let of =
+                |bytes, largest, sizing| is_in_blocks(lanes_of(operation, bytes, largest, sizing));
+            let (least, unmeasured) = (256 << 10, Sizing::Unmeasured);
+            assert_eq!(of(least, least, unmeasured), Some(true));
+            assert_eq!(of(least, least - 1, unmeasured), None);
+            assert_eq!(of(least, least / 2 + 1, unmeasured), None);
+            assert_eq!(of(least, least / 2, unmeasured), Some(false));
+            assert_eq!(of(least - 1, least - 1, unmeasured), Some(false));
+            assert_eq!(of(least - 1, least - 1, Sizing::Given), Some(true));
+            assert_eq!(of(least, least - 1, Sizing::Given), Some(false));
+        }
+        let allreduce = lanes_of(Operation::Allreduce, 1 << 20, 1 << 20, Sizing::Unmeasured);
+        assert_eq!(is_in_blocks(allreduce), Some(false));
     }
 
     /// The bytes of a step of a call by lanes in one block, if it may be by them.

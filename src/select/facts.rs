@@ -150,6 +150,12 @@ impl Facts {
         self.operation.combines() && self.order == Order::Commutative
     }
 
+    /// Whether one process moves everything: as the root, or since all others' parts are empty.
+    pub(super) fn is_of_one(&self) -> bool {
+        let has_parts = !self.operation.is_whole() && self.operation.is_pipelined();
+        self.operation.is_rooted() || has_parts && self.largest == self.bytes
+    }
+
     /// q = ceil(log2 p): the rounds that one block needs to reach every process.
     pub(super) fn phases(&self) -> u32 {
         phases(self.processes)

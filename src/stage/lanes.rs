@@ -83,6 +83,13 @@ impl Stages {
     }
 }
 
+/// Where one process has, or gets, all messages: its rank, and where they are.
+pub fn only_message(messages: impl Iterator<Item = Span>) -> (usize, Range<usize>) {
+    let only = messages.enumerate().max_by_key(|(_, span)| span.length);
+    let (rank, span) = only.unwrap_or_default();
+    (rank, span.result..span.result + span.length)
+}
+
 /// The messages of which each is a part of every block of `range`.
 fn parts(range: Range<usize>, lanes: usize) -> impl Iterator<Item = Span> {
     std::iter::repeat_n(Span::at(range), lanes)

@@ -13,6 +13,7 @@ mod leaders;
 
 pub use between_groups::Groups;
 pub use cutting::Cutting;
+pub use lanes::only_message;
 pub use leaders::{leads, lengths_of_nodes};
 
 use std::ops::Range;

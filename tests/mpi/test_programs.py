@@ -146,7 +146,8 @@ def cases():
             for processes in LANES_PROCESSES:
                 if program in BY_LEADERS and settings["NODE_SIZE"] < processes:
                     yield program, processes, variant
-        if program in ("bcast", "reduce"):
+        # Of the latter two, the calls in which one process has, or gets, everything.
+        if program in ("bcast", "reduce", "allgatherv", "reduce_scatter"):
             for variant in ROOTED_LANES_VARIANTS:
                 yield program, 8, variant
     for program, counts in OTHERS.items():

@@ -1,6 +1,6 @@
 //! A problem and the ports over which it goes: what a pattern of messages costs there.
 
-use super::super::cost::{Cost, STEP_WITHIN};
+use super::super::cost::{Cost, Network, STEP_WITHIN};
 use super::super::facts::{Facts, Operation, phases};
 
 /// The part of a start-up that a step around takes between nodes. With half of it a reduce-scatter
@@ -89,13 +89,16 @@ impl Spread {
     }
 
     /// What it takes besides that the last piece of the largest part goes around, too, after all
-    /// others have left. Equal parts are as many pieces.
-    pub fn piece_around(&self, call: &Facts) -> Cost {
+    /// others have left. Equal parts are as many pieces. Within nodes it goes through memory, which
+    /// may be no faster than this network.
+    pub fn piece_around(&self, call: &Facts, network: Network) -> Cost {
         let mean = self.bytes / self.processes;
         let piece = (call.largest as f64 - mean).clamp(0.0, PIECE);
+        let [memory, port] = [Network::SHARED, network].map(|network| network.seconds(0.0, 1.0));
+        let within = (memory / port).min(1.0) * (self.processes - self.ports);
         Cost {
             rounds: 0.0,
-            bytes: piece * (self.ports - 1.0 + STEP_WITHIN * (self.processes - self.ports)),
+            bytes: piece * (self.ports - 1.0 + within),
         }
     }
 
