@@ -14,7 +14,8 @@ use crate::plan::{Pattern, block_range};
 use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
-use crate::stage::{Cutting, Span, Stages, consecutive, leads, lengths_of_nodes, only_message};
+
+use crate::stage::{Cutting, Lanes, Span, Stages, consecutive, lane_of, lengths_of_nodes, shares};
 use crate::team::Machine;
 use crate::transport::{Aside, Elements};
 
@@ -190,83 +191,123 @@ impl Combination {
         }
     }
 
-    /// In place, the result belongs on top of input that is still to be sent, and programs rely on
-    /// the rest of recvbuf being left alone. So it is made aside.
     fn reduce_scatter(
         &self,
         algorithm: Algorithm,
         service: &mut Service,
         counts: Counts,
     ) -> Result<Done, Stop> {
-        let lengths = || lengths(&counts);
-        let segment = units(algorithm.segment(), self.input.datatype().size());
         let machine = service.machine_of(algorithm).cloned();
-        if let (Algorithm::Leaders { cut }, Some(machine)) = (algorithm, &machine) {
-            let cut = match cut {
-                Cut::Segments(_) => Cut::Segments(segment),
-                Cut::Blocks(blocks) => Cut::Blocks(blocks),
-            };
-            return self.reduce_scatter_by_leaders(cut, service, machine, lengths());
+        let messages = || consecutive(lengths(&counts)).collect::<Vec<_>>();
+        match (algorithm, machine) {
+            (Algorithm::Leaders { cut }, Some(machine)) => {
+                let shares = shares(&messages(), 1);
+                self.reduce_scatter_by_leaders(self.in_units(cut), service, &machine, shares)
+            }
+            (Algorithm::Lanes { cut, lanes }, Some(machine)) => {
+                let cut = (self.in_units(cut), lanes);
+                self.reduce_scatter_by_lanes(cut, service, &machine, &messages())
+            }
+            _ => self.flat_reduce_scatter(algorithm, service, counts),
         }
-        let parts = || consecutive(lengths()).map(|span| Span { result: 0, ..span });
-        let longest = lengths().max().unwrap_or(0);
+    }
+
+    fn flat_reduce_scatter(
+        &self,
+        algorithm: Algorithm,
+        service: &mut Service,
+        counts: Counts,
+    ) -> Result<Done, Stop> {
+        let segment = units(algorithm.segment(), self.input.datatype().size());
+        let parts = || consecutive(lengths(&counts)).map(|span| Span { result: 0, ..span });
+        let longest = lengths(&counts).max().unwrap_or(0);
         let add = |stages: &mut Stages, service: &Service, blocks: (usize, Cutting)| {
             let team = &service.team;
-            match (algorithm, &machine) {
-                (Algorithm::Lanes { cut, lanes }, Some(machine)) => match cut {
-                    Cut::Segments(_) => {
-                        stages.reduce_scatter_by_lanes((team, machine), parts(), segment, false);
-                    }
-                    Cut::Blocks(blocks) => {
-                        let ((root, range), cut) = (only_message(parts()), (blocks, lanes));
-                        stages.reduction_by_lanes((team, machine), root, cut, range, false);
-                    }
-                },
-                (Algorithm::Doubling { .. }, _) => {
-                    stages.reduce_scatter(team, parts(), segment, false)
-                }
-                (Algorithm::Ordered { .. }, _) => {
+            match algorithm {
+                Algorithm::Doubling { .. } => stages.reduce_scatter(team, parts(), segment, false),
+                Algorithm::Ordered { .. } => {
                     stages.ordered_reduce_scatter(team, parts(), segment, false);
                 }
                 _ => stages.pipelined_reduce_scatter(team, parts(), blocks, false),
             }
         };
         let (stages, scratch) = self.stages_that_fit(service, algorithm, longest, add);
-        let aside = if self.in_place {
-            Aside::Result(self.result.count())
-        } else {
-            Aside::Nothing
-        };
-        self.run_stages(service, stages, scratch, aside, longest)
+        self.run_stages(service, stages, scratch, self.result_aside(), longest)
     }
 
-    /// The leader of a node makes the results of all its ranks, its own first.
+    /// In place, the result belongs on top of input that is still to be sent, and programs rely on
+    /// the rest of recvbuf being left alone. So it is made aside.
+    fn result_aside(&self) -> Aside {
+        match self.in_place {
+            true => Aside::Result(self.result.count()),
+            false => Aside::Nothing,
+        }
+    }
+
+    fn reduce_scatter_by_lanes(
+        &self,
+        (cut, lanes): (Cut, usize),
+        service: &mut Service,
+        machine: &Machine,
+        messages: &[Span],
+    ) -> Result<Done, Stop> {
+        let mut stages = service.spare.stages();
+        let on = (&service.team, machine);
+        match Lanes::of(machine, messages, cut, lanes) {
+            Lanes::OfOne(root, range, blocks) => {
+                stages.reduction_by_lanes(on, root, (blocks, lanes), range, false);
+            }
+            Lanes::OfAll(segment) => {
+                let parts = messages.iter().map(|&span| Span { result: 0, ..span });
+                stages.reduce_scatter_by_all_lanes(on, parts, segment, false);
+            }
+            Lanes::OfHeads => {
+                service.spare.keep_stages(stages);
+                let shares = shares(messages, lanes);
+                return self.reduce_scatter_by_leaders(cut, service, machine, shares);
+            }
+        }
+        let longest = messages.iter().map(|span| span.length).max().unwrap_or(0);
+        let scratch = scratch_units(&stages, service.pacing);
+        self.run_stages(service, stages, scratch, self.result_aside(), longest)
+    }
+
+    /// The leader of a node makes the results of all its ranks, its own first; or the head of a
+    /// lane its share of them, beside its own result.
     fn reduce_scatter_by_leaders(
         &self,
         cut: Cut,
         service: &mut Service,
         machine: &Machine,
-        lengths: impl Iterator<Item = usize>,
+        mut shares: Vec<Span>,
     ) -> Result<Done, Stop> {
-        let mut messages: Vec<_> = consecutive(lengths).collect();
         let (nodes, own) = (&machine.nodes, machine.place);
-        let most = lengths_of_nodes(nodes, &messages).max().unwrap_or(0);
-        let leads = leads(machine, &messages);
-        let mut end = messages[own].length;
-        for (rank, span) in messages.iter_mut().enumerate() {
+        let processes = nodes.processes();
+        let lane = lane_of(machine, &shares);
+        let own_start = shares[own].input;
+        let mut end = self.result.count();
+        for (index, span) in shares.iter_mut().enumerate() {
+            let rank = index % processes;
             span.result = 0;
-            if leads && rank != own && nodes.node(rank) == nodes.node(own) {
+            if rank == own {
+                span.result = span.input - own_start;
+            } else if lane == Some(index / processes) && nodes.node(rank) == nodes.node(own) {
                 span.result = end;
                 end += span.length;
             }
         }
-        let aside = match (leads, self.in_place) {
-            (true, _) => Aside::Result(end),
-            (false, true) => Aside::Result(self.result.count()),
-            (false, false) => Aside::Nothing,
+        let aside = match lane {
+            Some(_) => Aside::Result(end),
+            None => self.result_aside(),
         };
+        let lengths = |lane| lengths_of_nodes(nodes, lane).max().unwrap_or(0);
+        let of_lane = shares.chunks(processes).map(lengths).max().unwrap_or(0);
+        // Beside what its lane has a head has room for its own result, which is of all lanes.
+        let of_rank = |rank: usize| shares.iter().skip(rank).step_by(processes);
+        let length = |rank| of_rank(rank).skip(1).map(|span| span.length).sum::<usize>();
+        let most = of_lane + (0..processes).map(length).max().unwrap_or(0);
         let mut stages = service.spare.stages();
-        stages.reduce_scatter_by_leaders((&service.team, machine), &messages, cut, false);
+        stages.reduce_scatter_by_leaders((&service.team, machine), &shares, cut, false);
         let scratch = scratch_units(&stages, service.pacing);
         self.run_stages(service, stages, scratch, aside, most)
     }
@@ -320,11 +361,11 @@ impl Combination {
         match (algorithm, service.machine_of(algorithm)) {
             (Algorithm::Leaders { .. }, Some(machine)) => {
                 let on = (&service.team, machine);
-                stages.allreduce_by_leaders(on, 0..count, segment, self.in_place);
+                stages.allreduce_by_leaders(on, 0..count, (segment, 1), self.in_place);
             }
-            (Algorithm::Lanes { .. }, Some(machine)) => {
+            (Algorithm::Lanes { lanes, .. }, Some(machine)) => {
                 let on = (&service.team, machine);
-                stages.allreduce_by_lanes(on, 0..count, segment, self.in_place);
+                stages.allreduce_by_lanes(on, 0..count, (segment, lanes), self.in_place);
             }
             (Algorithm::Ordered { .. }, _) => {
                 stages.ordered_allreduce(&service.team, 0..count, segment, self.in_place);
@@ -397,6 +438,14 @@ impl Combination {
             service.communicator(),
         )?;
         Ok((lease.slot, memory))
+    }
+
+    /// A cut in bytes as one in elements.
+    fn in_units(&self, cut: Cut) -> Cut {
+        match cut {
+            Cut::Segments(segment) => Cut::Segments(units(segment, self.input.datatype().size())),
+            Cut::Blocks(blocks) => Cut::Blocks(blocks),
+        }
     }
 
     /// The memory of so many elements.

@@ -13,8 +13,8 @@ use crate::engine::scratch_units;
 use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::{Pattern, block_range};
 use crate::pool::{Lease, Need};
-use crate::select::{Algorithm, Cut};
-use crate::stage::{Span, Stages, consecutive, only_message};
+use crate::select::Algorithm;
+use crate::stage::{Span, Stages, consecutive, shares};
 use crate::team::Team;
 use crate::transport::{Bytes, Packing, Unpacking};
 
@@ -174,17 +174,12 @@ impl Allgather {
         match (algorithm, machine) {
             (Algorithm::Leaders { cut }, Some(machine)) => {
                 let messages: Vec<_> = messages.collect();
-                stages.allgather_by_leaders((team, machine), &messages, cut);
+                stages.allgather_by_leaders((team, machine), &shares(&messages, 1), cut);
             }
-            (Algorithm::Lanes { cut, lanes }, Some(machine)) => match cut {
-                Cut::Segments(segment) => {
-                    stages.allgather_by_lanes((team, machine), messages, segment);
-                }
-                Cut::Blocks(blocks) => {
-                    let (root, range) = only_message(messages);
-                    stages.broadcast_by_lanes((team, machine), root, (blocks, lanes), range);
-                }
-            },
+            (Algorithm::Lanes { cut, lanes }, Some(machine)) => {
+                let messages: Vec<_> = messages.collect();
+                stages.allgather_by_lanes((team, machine), &messages, (cut, lanes));
+            }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
             (Algorithm::Shared, _) => {}
             _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),

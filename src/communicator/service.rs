@@ -39,7 +39,7 @@ pub struct Service {
     cannot_share: bool,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
-    /// When the call in progress had its scratch, if all processes had to agree on it.
+    /// When the call in progress had its scratch, if all processes had to reserve it.
     leased: Option<Moment>,
     /// How far rounds overlap.
     pub pacing: Pacing,
@@ -241,8 +241,8 @@ impl Service {
         self.pool.lease_alone(&self.members, bytes, need)
     }
 
-    /// When the latest call had its scratch, if all processes had to agree on it. They will not
-    /// have to for the next one like it, so before that the call has not begun.
+    /// When the latest call had its scratch, if all processes had to reserve it. They will not have
+    /// to for the next one like it, so for those who take its time the call begins only then.
     pub fn leased(&self) -> Option<Moment> {
         self.leased
     }

@@ -21,18 +21,18 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
     /// Of the same processes as `communicator`, with errors returned. None if any process has
-    /// `most` of them already, or could not make it. With it comes whether all processes `also` say
-    /// yes to something else. Errors are not raised. Collective.
+    /// `most` of them already, or could not make it. With it comes whether all processes are
+    /// `on_host`, which costs no agreement of its own. Errors are not raised. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
     pub fn twin(
         communicator: Communicator,
         most: usize,
-        also: bool,
+        on_host: bool,
     ) -> Result<Option<(Private, bool)>, Error> {
         Private::make(
-            (communicator, most, also),
+            (communicator, most, on_host),
             Communicator::common_bits,
             || {
                 let group = Group::of(communicator)?;
@@ -52,10 +52,10 @@ impl Private {
         inter: Communicator,
         leads: bool,
         most: usize,
-        also: bool,
+        on_host: bool,
     ) -> Result<Option<(Private, bool)>, Error> {
         Private::make(
-            (inter, most, also),
+            (inter, most, on_host),
             Communicator::common_bits_across,
             || {
                 let mut union = native().constants.comm_null;
@@ -71,15 +71,15 @@ impl Private {
     }
 
     fn make(
-        (communicator, most, also): (Communicator, usize, bool),
+        (communicator, most, on_host): (Communicator, usize, bool),
         common_bits: fn(Communicator, u8) -> Result<u8, Error>,
         make: impl FnOnce() -> Result<Private, Error>,
     ) -> Result<Option<(Private, bool)>, Error> {
         const MAY: u8 = 1;
-        const ALSO: u8 = 2;
+        const ON_HOST: u8 = 2;
         communicator.with_errors_returned(|| {
             let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
-            let own = (MAY * u8::from(may)) | (ALSO * u8::from(also));
+            let own = (MAY * u8::from(may)) | (ON_HOST * u8::from(on_host));
             let common = common_bits(communicator, own)?;
             if common & MAY == 0 {
                 return Ok(None);
@@ -87,7 +87,7 @@ impl Private {
             let made = make();
             match common_bits(communicator, u8::from(made.is_ok())) {
                 Ok(0) => Ok(None),
-                Ok(_) => Ok(made.ok().map(|made| (made, common & ALSO != 0))),
+                Ok(_) => Ok(made.ok().map(|made| (made, common & ON_HOST != 0))),
                 Err(error) => {
                     made.map(Private::abandon).ok();
                     Err(error)

@@ -28,6 +28,7 @@
 //! | [`AllgatherLanes`] | doubling, by all of a node | 2, by node |
 //! | [`Reversed`]`<AllgatherLanes>` | reduce-scatter, by all of a node | 2, by node |
 //! | [`Direct`] | gather and scatter within a node, for the above | |
+//! | [`Concurrent`]`<P>` | several of the above by leaders, each of a lane | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
 //! | [`Shared`] | all of these, on one node, by memory that its processes share | |
 //!
@@ -50,6 +51,7 @@ mod allgather_lanes;
 mod broadcast;
 mod broadcast_lanes;
 mod census;
+mod concurrent;
 mod direct;
 mod doubling;
 mod exchange;
@@ -68,6 +70,7 @@ pub use allgather_lanes::AllgatherLanes;
 pub use broadcast::{Broadcast, Schedules};
 pub use broadcast_lanes::BroadcastLanes;
 pub use census::{Census, Sent};
+pub use concurrent::Concurrent;
 pub use direct::Direct;
 pub use doubling::{Doubling, Segments};
 pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
@@ -383,15 +386,15 @@ plans! {
     Pairwise(Pairwise),
     Gather(Gather),
     Scatter(Scatter),
-    Direct(Direct),
+    Direct(Concurrent<Direct>),
     Exchange(Exchange),
     TreeBroadcast(TreeBroadcast),
     LeadersBroadcast(Leaders<Broadcast>),
     LeadersReduction(Reversed<Leaders<Broadcast>>),
-    LeadersAllgather(Leaders<Doubling>),
-    LeadersReduceScatter(Reversed<Leaders<Doubling>>),
-    LeadersPipelinedAllgather(Leaders<PipelinedAllgather>),
-    LeadersPipelinedReduceScatter(Reversed<Leaders<PipelinedAllgather>>),
+    LeadersAllgather(Concurrent<Leaders<Doubling>>),
+    LeadersReduceScatter(Reversed<Concurrent<Leaders<Doubling>>>),
+    LeadersPipelinedAllgather(Concurrent<Leaders<PipelinedAllgather>>),
+    LeadersPipelinedReduceScatter(Reversed<Concurrent<Leaders<PipelinedAllgather>>>),
     LanesBroadcast(BroadcastLanes),
     LanesReduction(Reversed<BroadcastLanes>),
     LanesAllgather(AllgatherLanes),

@@ -137,17 +137,25 @@ const LANES_FROM: u64 = 128 << 10;
 const LANES_FROM_PROCESSES: usize = 16;
 
 /// From how many bytes on broadcasts and reductions are by lanes where no time was taken, and from
-/// where they are tried so. With the blocks that they then have, lanes take up to 1.02 times as
-/// long on the same emulated nodes. In simulation they take 0.96 times as long, and half as long
-/// where a process has no more than 0.4 of a port.
-const ROOTED_LANES_FROM: u64 = 256 << 10;
+/// where all that is by lanes of some processes of a node, its heads, is tried so. With the blocks
+/// that they then have, lanes take up to 1.02 times as long on the same emulated nodes. In
+/// simulation they take 0.96 times as long, and half as long where a process has no more than 0.4
+/// of a port.
+const HEADS_FROM: u64 = 256 << 10;
 
-/// Whether a call is rather by lanes than by leaders where the cost model sees no difference. A
-/// forced call in several blocks has so many that the messages of lanes are too small.
-fn prefers_lanes(facts: &Facts, sizing: Sizing) -> bool {
+/// Whether a call is rather by these lanes than by leaders where the cost model sees no difference.
+/// A forced call in several blocks has so many that the messages of lanes are too small.
+fn are_preferred(lanes: Algorithm, facts: &Facts, sizing: Sizing) -> bool {
+    let has_blocks = matches!(
+        lanes,
+        Algorithm::Lanes {
+            cut: Cut::Blocks(_),
+            ..
+        }
+    );
     match facts.operation.is_rooted() {
-        _ if facts.is_of_one() && matches!(sizing, Sizing::Given) => false,
-        true => facts.bytes >= ROOTED_LANES_FROM,
+        _ if has_blocks && matches!(sizing, Sizing::Given) => false,
+        true => facts.bytes >= HEADS_FROM,
         false => facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES,
     }
 }
@@ -163,11 +171,9 @@ fn prefers_lanes(facts: &Facts, sizing: Sizing) -> bool {
 /// - An all-to-all combines messages, of a step at most unless settings ask for it, or sends each
 ///   straight.
 /// - Where there are several nodes with several processes, the same by leaders.
-/// - Where these have as many processes each, what has one block and parts also by lanes. A
-///   broadcast or a reduction also by lanes where all nodes have several processes; so is what one
-///   process alone has, or gets. By the cost model they take as long as by leaders.
-///   [Large](LANES_FROM) ones come first, since several processes of a node combine, copy and use
-///   the port.
+/// - Where all nodes have several processes, the same by lanes. By the cost model they take as long
+///   as by leaders. [Large](LANES_FROM) ones come first, since several processes of a node combine,
+///   copy and use the port.
 /// - On one node, all are in shared memory, if there may be any.
 pub(super) fn candidates(
     facts: &Facts,
@@ -177,7 +183,8 @@ pub(super) fn candidates(
     let facts = *facts;
     let mut slots = slots(&facts, settings, sizing);
     // Of candidates that cost the same the first counts.
-    if prefers_lanes(&facts, sizing) {
+    let lanes = slots[SLOTS - 1];
+    if lanes.is_some_and(|lanes| are_preferred(lanes, &facts, sizing)) {
         slots.rotate_right(1);
     }
     slots.into_iter().flatten().map(move |algorithm| Candidate {
@@ -214,8 +221,7 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         _ => flat(facts, settings, of_process),
     };
     let by_leaders = by_leaders(facts, settings, sizing);
-    let by_lanes = in_blocks_by_lanes(facts, settings, sizing, by_leaders[1])
-        .or_else(|| in_one_block_by_lanes(facts, settings, sizing));
+    let by_lanes = by_lanes(facts, settings, sizing, &by_leaders);
     let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
     std::array::from_fn(|_| all.next().flatten())
 }
@@ -314,30 +320,69 @@ pub(super) fn by_leaders(
     })
 }
 
-/// A broadcast or a reduction by lanes, on nodes of several processes each: in as many blocks as by
-/// leaders, if it may be by these. Where one process has, or gets, all that is gathered or
-/// scattered, that is one.
-fn in_blocks_by_lanes(
+/// By lanes, where all nodes have several processes.
+///
+/// - A broadcast or a reduction in as many blocks as by leaders. Where one process has, or gets,
+///   all that is gathered or scattered, that is one, if it is large.
+/// - What has one block, by all processes of equal nodes.
+/// - Otherwise as by the leaders that take the least time, if it is large: where nodes differ in
+///   size, or one block would move more than several do.
+fn by_lanes(
     facts: &Facts,
     settings: &Settings,
     sizing: Sizing,
-    by_leaders: Option<Algorithm>,
+    by_leaders: &[Option<Algorithm>; FLAT],
 ) -> Option<Algorithm> {
     let lanes = settings.lanes.min(facts.least_processes_per_node());
-    let may_be = facts.is_of_one() && lanes > 1 && may_be_large(facts, sizing);
-    let blocks = by_leaders.filter(|_| may_be)?.blocks();
+    let is_large = facts.bytes >= HEADS_FROM || matches!(sizing, Sizing::Given);
+    let may_be = lanes > 1 && is_large;
+    if may_be && facts.is_of_one() {
+        if let Some(in_blocks) = in_blocks_by_lanes(facts, settings, by_leaders[1], lanes) {
+            return Some(in_blocks);
+        }
+    }
+    let by_all = in_one_block_by_lanes(facts, settings, sizing);
+    let network = match (sizing, by_all) {
+        (Sizing::Given, Some(_)) => return by_all,
+        (Sizing::Given, None) => Network::of_blocks(facts.operation, settings),
+        (Sizing::Measured(network), _) => network,
+        (Sizing::Unmeasured | Sizing::Fewer, _) => Network::SHIPPED,
+    };
+    let are_all = facts.smallest_node.is_none() && lanes == facts.processes_per_node();
+    let of_heads = |&leaders: &Algorithm| match leaders {
+        Algorithm::Leaders {
+            cut: Cut::Segments(_),
+        } if are_all => None,
+        Algorithm::Leaders { cut } => Some(Algorithm::Lanes { cut, lanes }),
+        _ => None,
+    };
+    let may_be = may_be && !facts.operation.is_rooted();
+    let leaders = by_leaders.iter().flatten().filter(|_| may_be);
+    let by_heads = leaders.filter_map(of_heads);
+    let all = by_all
+        .into_iter()
+        .chain(by_heads)
+        .map(|algorithm| Candidate {
+            algorithm,
+            cost: cost::circulant(facts, algorithm),
+        });
+    fastest(all, network).map(|candidate| candidate.algorithm)
+}
+
+/// In as many blocks as by leaders, if it may be by these and has scratch.
+fn in_blocks_by_lanes(
+    facts: &Facts,
+    settings: &Settings,
+    by_leaders: Option<Algorithm>,
+    lanes: usize,
+) -> Option<Algorithm> {
+    let blocks = by_leaders?.blocks();
     let scratch = match facts.operation.combines() {
         true => scratch_of_lanes(facts, settings, (blocks, lanes)),
         false => 0,
     };
-    let fits = scratch <= settings.scratch_max;
     let cut = Cut::Blocks(blocks);
-    fits.then_some(Algorithm::Lanes { cut, lanes })
-}
-
-/// Whether what is of one process may be by lanes in several blocks.
-fn may_be_large(facts: &Facts, sizing: Sizing) -> bool {
-    facts.bytes >= ROOTED_LANES_FROM || matches!(sizing, Sizing::Given)
+    (scratch <= settings.scratch_max).then_some(Algorithm::Lanes { cut, lanes })
 }
 
 /// Scratch of a reduction by so many lanes. What arrives in a step is kept as long as its block is
@@ -374,14 +419,7 @@ fn in_one_block_by_lanes(facts: &Facts, settings: &Settings, sizing: Sizing) -> 
         }
         _ => false,
     };
-    // A part that is more than half of all is on one lane. What is learned of calls in which one
-    // process has all may be taken for these.
-    let is_on_one_lane = facts.largest > facts.bytes / 2
-        && !facts.operation.is_whole()
-        && !matches!(sizing, Sizing::Given)
-        && may_be_large(facts, sizing);
-    if !fits || is_on_one_lane || facts.smallest_node.is_some() || !may_be_on_nodes(facts, settings)
-    {
+    if !fits || facts.smallest_node.is_some() || !may_be_on_nodes(facts, settings) {
         return None;
     }
     let has_one_block = !facts.operation.is_pipelined()
@@ -501,7 +539,7 @@ mod tests {
                     ..Settings::default()
                 };
                 let by_leaders = Some(Algorithm::Leaders { cut });
-                in_blocks_by_lanes(&facts, &settings, Sizing::Given, by_leaders)
+                in_blocks_by_lanes(&facts, &settings, by_leaders, lanes)
             };
             let needed = parts * 3_000_000u64.div_ceil((blocks * lanes) as u64);
             let all = Algorithm::Lanes { cut, lanes };
@@ -525,8 +563,8 @@ mod tests {
         assert!(matches!(by_lanes, Some(Algorithm::Lanes { lanes: 4, .. })));
     }
 
-    /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. If it is
-    /// nearly everything, it is not by lanes, unless it is small or settings say so.
+    /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. Nearly
+    /// everything is in blocks, too, unless it is small or settings say so.
     #[test]
     fn what_is_of_one_process_is_by_lanes_in_blocks() {
         let settings = Settings::default();
@@ -550,9 +588,8 @@ mod tests {
                 |bytes, largest, sizing| is_in_blocks(lanes_of(operation, bytes, largest, sizing));
             let (least, unmeasured) = (256 << 10, Sizing::Unmeasured);
             assert_eq!(of(least, least, unmeasured), Some(true));
-            assert_eq!(of(least, least - 1, unmeasured), None);
-            assert_eq!(of(least, least / 2 + 1, unmeasured), None);
-            assert_eq!(of(least, least / 2, unmeasured), Some(false));
+            assert_eq!(of(least, least - 1, unmeasured), Some(true));
+            assert_eq!(of(least, least / 64, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, Sizing::Given), Some(true));
             assert_eq!(of(least, least - 1, Sizing::Given), Some(false));
@@ -561,14 +598,18 @@ mod tests {
         assert_eq!(is_in_blocks(allreduce), Some(false));
     }
 
-    /// The bytes of a step of a call by lanes in one block, if it may be by them.
+    /// The bytes of a step of a call by lanes of all processes in one block, if it may be by them.
     fn step_by_lanes(facts: &Facts, change: impl Fn(&mut Settings)) -> Option<usize> {
         let mut settings = Settings::default();
         change(&mut settings);
-        let by_lanes = slots(facts, &settings, Sizing::Unmeasured)[SLOTS - 1]?;
-        let expected = facts.processes_per_node();
-        assert!(matches!(by_lanes, Algorithm::Lanes { lanes, .. } if lanes == expected));
-        Some(by_lanes.segment())
+        let all = facts.processes_per_node();
+        match slots(facts, &settings, Sizing::Unmeasured)[SLOTS - 1]? {
+            Algorithm::Lanes {
+                cut: Cut::Segments(segment),
+                lanes,
+            } => (lanes == all).then_some(segment),
+            _ => None,
+        }
     }
 
     /// Where settings ask for several blocks, what can have several is not by lanes in one.

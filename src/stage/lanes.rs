@@ -1,13 +1,51 @@
-//! The same algorithms on nodes of whose processes several use the port. A broadcast and a
-//! reduction have any number of lanes: see [`BroadcastLanes`]. The algorithms with one block have
-//! as many as each node has processes: see [`AllgatherLanes`].
+//! The same algorithms on nodes of whose processes several use the port, by any number of lanes
+//! that is no more than the smallest node has processes.
+//!
+//! - A broadcast and a reduction: see [`BroadcastLanes`]. So is an allgather or a reduce-scatter in
+//!   several blocks in which one process has, or gets, everything.
+//! - What has one block and parts, by as many lanes as each node has processes: see
+//!   [`AllgatherLanes`].
+//! - Otherwise as by leaders, of which each node has one for each lane (`leaders`).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Cutting, Span, Stages, View, broadcast, doubling, even};
+use super::{Cutting, Span, Stages, View, broadcast, doubling, even, shares};
 use crate::plan::{AllgatherLanes, BroadcastLanes, Plan, Reversed};
+use crate::select::Cut;
 use crate::team::{Machine, Team};
+
+/// How what has parts goes by lanes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Lanes {
+    /// As a broadcast from this rank, or a reduction to it, of this range, in so many blocks.
+    OfOne(usize, Range<usize>, usize),
+    /// By all processes of the nodes, in steps of about so many units.
+    OfAll(usize),
+    /// As by leaders.
+    OfHeads,
+}
+
+impl Lanes {
+    /// How these messages, cut so, go by so many lanes.
+    pub fn of(machine: &Machine, messages: &[Span], cut: Cut, lanes: usize) -> Lanes {
+        let nodes = &machine.nodes;
+        let mut with_data = messages
+            .iter()
+            .enumerate()
+            .filter(|(_, span)| span.length > 0);
+        match (cut, with_data.next(), with_data.next()) {
+            (Cut::Blocks(blocks), Some((rank, span)), None) => {
+                let range = span.result..span.result + span.length;
+                Lanes::OfOne(rank, range, blocks)
+            }
+            (Cut::Segments(segment), ..) if nodes.are_equal() && lanes == nodes.largest() => {
+                Lanes::OfAll(segment)
+            }
+            _ => Lanes::OfHeads,
+        }
+    }
+}
 
 impl Stages {
     /// `range` from `root` to all, in `blocks` blocks, by so many lanes: no more than the smallest
@@ -40,8 +78,25 @@ impl Stages {
         self.cut(Cutting::Parts(lanes));
     }
 
-    /// Message j from rank j to all, for all j, in steps of about `segment` units.
+    /// Message j from rank j to all, for all j, by so many lanes.
     pub fn allgather_by_lanes(
+        &mut self,
+        on: (&Team, &Machine),
+        messages: &[Span],
+        (cut, lanes): (Cut, usize),
+    ) {
+        match Lanes::of(on.1, messages, cut, lanes) {
+            Lanes::OfOne(root, range, blocks) => {
+                self.broadcast_by_lanes(on, root, (blocks, lanes), range);
+            }
+            Lanes::OfAll(segment) => {
+                self.allgather_by_all_lanes(on, messages.iter().copied(), segment);
+            }
+            Lanes::OfHeads => self.allgather_by_leaders(on, &shares(messages, lanes), cut),
+        }
+    }
+
+    fn allgather_by_all_lanes(
         &mut self,
         (team, machine): (&Team, &Machine),
         messages: impl IntoIterator<Item = Span>,
@@ -50,8 +105,8 @@ impl Stages {
         self.add(team, true, messages, |view| lanes(machine, view, segment));
     }
 
-    /// Message j combined at rank j, for all j, in steps of about `segment` units.
-    pub fn reduce_scatter_by_lanes(
+    /// Message j combined at rank j, for all j, by all lanes, in steps of about `segment` units.
+    pub fn reduce_scatter_by_all_lanes(
         &mut self,
         (team, machine): (&Team, &Machine),
         messages: impl IntoIterator<Item = Span>,
@@ -63,31 +118,27 @@ impl Stages {
         });
     }
 
-    /// `range`, combined at all processes, in steps of about `segment` units. Each process combines
-    /// an even part of it. Those of a node are next to each other.
+    /// `range`, combined at all processes, in steps of about `segment` units, by so many lanes.
+    /// Each process of a lane combines an even part of it. Those of a node are next to each other.
     pub fn allreduce_by_lanes(
         &mut self,
         on: (&Team, &Machine),
         range: Range<usize>,
-        segment: usize,
+        (segment, lanes): (usize, usize),
         in_place: bool,
     ) {
         let nodes = &on.1.nodes;
+        if !nodes.are_equal() || lanes < nodes.largest() {
+            return self.allreduce_by_leaders(on, range, (segment, lanes), in_place);
+        }
         let mut parts = vec![Span::default(); nodes.processes()];
         let ranks = (0..nodes.count()).flat_map(|node| nodes.ranks(node));
         for (&rank, part) in ranks.zip(even(range, nodes.processes())) {
             parts[rank] = part;
         }
-        self.reduce_scatter_by_lanes(on, parts.iter().copied(), segment, in_place);
-        self.allgather_by_lanes(on, parts, segment);
+        self.reduce_scatter_by_all_lanes(on, parts.iter().copied(), segment, in_place);
+        self.allgather_by_all_lanes(on, parts, segment);
     }
-}
-
-/// Where one process has, or gets, all messages: its rank, and where they are.
-pub fn only_message(messages: impl Iterator<Item = Span>) -> (usize, Range<usize>) {
-    let only = messages.enumerate().max_by_key(|(_, span)| span.length);
-    let (rank, span) = only.unwrap_or_default();
-    (rank, span.result..span.result + span.length)
 }
 
 /// The messages of which each is a part of every block of `range`.

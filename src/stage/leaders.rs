@@ -1,9 +1,10 @@
-//! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`].
+//! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`]. Or,
+//! of what has parts, by the heads of several lanes: then lane i carries part i of each message.
 //!
 //! An allgather first gathers the messages of each node at its leader, in k - 1 rounds for a node
 //! of k processes. A reduce-scatter ends with the reverse: it scatters them from the leader. The
 //! leader of a node is the process with the longest message, so that this message need not be sent
-//! to a leader first.
+//! to a leader first. The heads of further lanes are the processes after it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,15 +12,39 @@ use std::sync::Arc;
 use super::{Span, Stages, View, broadcast};
 use crate::nodes::Nodes;
 use crate::plan::{
-    AnyPlan, Broadcast, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather, Plan,
-    Reversed,
+    AnyPlan, Broadcast, Concurrent, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather,
+    Plan, Reversed, block_range, minus, plus,
 };
 use crate::select::Cut;
 use crate::team::{Machine, Team};
 
-/// Whether this process gathers the messages of its node, or scatters them.
-pub fn leads(machine: &Machine, messages: &[Span]) -> bool {
-    head_of_own(machine, &heads(&machine.nodes, messages)) == machine.node.place()
+/// The parts of messages that go by `lanes` lanes: first those of lane 0, by rank, then of lane 1.
+pub fn shares(messages: &[Span], lanes: usize) -> Vec<Span> {
+    let of_lane = |lane: usize| {
+        messages.iter().map(move |span| {
+            let part = block_range(span.length, lanes, lane);
+            Span {
+                input: span.input + part.start,
+                result: span.result + part.start,
+                length: part.len(),
+            }
+        })
+    };
+    (0..lanes).flat_map(of_lane).collect()
+}
+
+/// The lane of which this process is the head, where messages have these shares: it gathers what
+/// its node has of the lane, or scatters it.
+pub fn lane_of(machine: &Machine, shares: &[Span]) -> Option<usize> {
+    let (nodes, own) = (&machine.nodes, machine.place);
+    let ranks = nodes.ranks(nodes.node(own));
+    let lanes = shares.len() / nodes.processes();
+    let after = minus(
+        nodes.place(own),
+        longest(nodes, nodes.node(own), shares),
+        ranks.len(),
+    );
+    Some(after).filter(|&lane| lane < lanes)
 }
 
 impl Stages {
@@ -50,69 +75,72 @@ impl Stages {
         });
     }
 
-    /// Message j from rank j to all, for all j. Steps are of about so many units.
+    /// Message j from rank j to all, for all j, by the lanes of these [shares]: no more than the
+    /// smallest node has processes. Steps are of about so many units.
     pub fn allgather_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),
-        messages: &[Span],
+        shares: &[Span],
         cut: Cut,
     ) {
-        let heads = heads(&machine.nodes, messages);
-        let of_node = of_node(machine, messages);
-        let (node, head) = (&machine.node, head_of_own(machine, &heads));
-        self.add(node, true, of_node, |_| {
-            Direct::gather(node.size(), node.place(), head)
+        let heads = heads(&machine.nodes, shares);
+        let (node, own) = (&machine.node, heads_of_own(machine, &heads));
+        self.add(node, true, of_node(machine, shares), |_| {
+            let gather = |&head| Direct::gather(node.size(), node.place(), head);
+            Concurrent::new(own.iter().map(gather).collect())
         });
-        let messages = messages.iter().copied();
-        self.add(team, true, messages, |view| match cut {
+        let shares = shares.iter().copied();
+        self.add(team, true, shares, |view| match cut {
             Cut::Blocks(blocks) => AnyPlan::from(pipelined(machine, heads, view, blocks)),
             Cut::Segments(segment) => doubling(machine, heads, view, segment).into(),
         });
     }
 
-    /// Message j combined at rank j, for all j. Steps are of about so many units. The results of
-    /// all messages of a node have room at its leader.
+    /// Message j combined at rank j, for all j, by the lanes of these [shares]. Steps are of about
+    /// so many units. The results of all messages of a node have room at its leader, or those of a
+    /// lane at its head.
     pub fn reduce_scatter_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),
-        messages: &[Span],
+        shares: &[Span],
         cut: Cut,
         in_place: bool,
     ) {
-        let heads = heads(&machine.nodes, messages);
-        self.add(team, in_place, messages.iter().copied(), |view| match cut {
-            Cut::Blocks(blocks) => {
-                AnyPlan::from(Reversed(pipelined(machine, heads.clone(), view, blocks)))
-            }
-            Cut::Segments(segment) => {
-                Reversed(doubling(machine, heads.clone(), view, segment)).into()
-            }
+        let heads = heads(&machine.nodes, shares);
+        let own = heads_of_own(machine, &heads);
+        self.add(team, in_place, shares.iter().copied(), |view| match cut {
+            Cut::Blocks(blocks) => AnyPlan::from(Reversed(pipelined(machine, heads, view, blocks))),
+            Cut::Segments(segment) => Reversed(doubling(machine, heads, view, segment)).into(),
         });
-        let of_node = of_node(machine, messages).map(|span| Span {
+        let of_node = of_node(machine, shares).map(|span| Span {
             input: span.result,
             ..span
         });
-        let (node, head) = (&machine.node, head_of_own(machine, &heads));
+        let node = &machine.node;
         self.add(node, true, of_node, |_| {
-            Direct::scatter(node.size(), node.place(), head)
+            let scatter = |&head| Direct::scatter(node.size(), node.place(), head);
+            Concurrent::new(own.iter().map(scatter).collect())
         });
     }
 
-    /// `range`, combined at all processes. Each node combines an even part of it, at its lowest
-    /// rank.
+    /// `range`, combined at all processes, by so many lanes. Each head of a node combines an even
+    /// part of it. The heads are the lowest ranks.
     pub fn allreduce_by_leaders(
         &mut self,
         (team, machine): (&Team, &Machine),
         range: Range<usize>,
-        segment: usize,
+        (segment, lanes): (usize, usize),
         in_place: bool,
     ) {
         let nodes = &machine.nodes;
-        let mut messages = vec![Span::at(range.start..range.start); nodes.processes()];
-        for (node, part) in super::even(range, nodes.count()).enumerate() {
-            messages[nodes.ranks(node)[0]] = part;
+        let nothing = Span::at(range.start..range.start);
+        let mut messages = vec![nothing; lanes * nodes.processes()];
+        let parts = super::even(range, lanes * nodes.count());
+        for (index, part) in parts.enumerate() {
+            let (node, lane) = (index / lanes, index % lanes);
+            messages[lane * nodes.processes() + nodes.ranks(node)[lane]] = part;
         }
-        let heads = Heads::Lowest;
+        let heads: Vec<_> = (0..lanes).map(|lane| heads_at(nodes, |_| lane)).collect();
         self.add(team, in_place, messages.iter().copied(), |view| {
             Reversed(doubling(machine, heads.clone(), view, segment))
         });
@@ -122,29 +150,56 @@ impl Stages {
     }
 }
 
-/// The rank with the longest message leads its node, the lowest of several.
-fn heads(nodes: &Nodes, messages: &[Span]) -> Heads {
-    let head = |node: usize| {
-        let ranks = nodes.ranks(node).iter().copied();
-        ranks.rev().max_by_key(|&rank| messages[rank].length)
-    };
-    let is_lowest = |node: usize| head(node) == nodes.ranks(node).first().copied();
-    if (0..nodes.count()).all(is_lowest) {
-        return Heads::Lowest;
-    }
-    Heads::Listed((0..nodes.count()).filter_map(head).collect())
+/// The place of the rank of a node with the longest message, the lowest of several.
+fn longest(nodes: &Nodes, node: usize, shares: &[Span]) -> usize {
+    let of_rank = |rank: usize| shares.iter().skip(rank).step_by(nodes.processes());
+    let length = |rank: usize| of_rank(rank).map(|span| span.length).sum::<usize>();
+    let places = nodes.ranks(node).iter().enumerate();
+    let longest = places.rev().max_by_key(|&(_, &rank)| length(rank));
+    longest.map_or(0, |(place, _)| place)
 }
 
-/// The messages of the ranks of this node.
-fn of_node<'a>(machine: &'a Machine, messages: &'a [Span]) -> impl Iterator<Item = Span> + 'a {
+/// The heads of each lane: of lane 0 the rank with the longest message leads its node, the lowest
+/// of several; of lane i the process that is i places after it.
+fn heads(nodes: &Nodes, shares: &[Span]) -> Vec<Heads> {
+    let longest: Vec<_> = (0..nodes.count())
+        .map(|node| longest(nodes, node, shares))
+        .collect();
+    let of_lane = |lane| {
+        heads_at(nodes, |node| {
+            plus(longest[node], lane, nodes.ranks(node).len())
+        })
+    };
+    let lanes = shares.len() / nodes.processes().max(1);
+    (0..lanes).map(of_lane).collect()
+}
+
+/// The heads that are at these places of their nodes.
+fn heads_at(nodes: &Nodes, place: impl Fn(usize) -> usize) -> Heads {
+    if (0..nodes.count()).all(|node| place(node) == 0) {
+        return Heads::Lowest;
+    }
+    let head = |node: usize| nodes.ranks(node)[place(node)];
+    Heads::Listed((0..nodes.count()).map(head).collect())
+}
+
+/// The shares of the ranks of this node.
+fn of_node<'a>(machine: &'a Machine, shares: &'a [Span]) -> impl Iterator<Item = Span> + 'a {
     let ranks = machine.nodes.ranks(machine.nodes.node(machine.place));
-    ranks.iter().map(|&rank| messages[rank])
+    let of_lane = |lane: &'a [Span]| ranks.iter().map(|&rank| lane[rank]);
+    shares.chunks(machine.nodes.processes()).flat_map(of_lane)
 }
 
 /// The place of the leader in this node.
 fn head_of_own(machine: &Machine, heads: &Heads) -> usize {
     let nodes = &machine.nodes;
     nodes.place(heads.of(nodes.node(machine.place), nodes))
+}
+
+/// The places of the heads in this node.
+fn heads_of_own(machine: &Machine, heads: &[Heads]) -> Vec<usize> {
+    let heads = heads.iter();
+    heads.map(|heads| head_of_own(machine, heads)).collect()
 }
 
 fn from_root(machine: &Machine, root: usize, blocks: usize) -> Leaders<Broadcast> {
@@ -159,21 +214,37 @@ fn lead<P: Plan>(machine: &Machine, across: P, heads: Heads, messages: Messages)
     Leaders::new(across, within, place, heads, messages)
 }
 
+/// By lanes, of whose messages the view has first those of lane 0, by rank.
 fn pipelined(
     machine: &Machine,
-    heads: Heads,
+    heads: Vec<Heads>,
     view: &View,
     blocks: usize,
-) -> Leaders<PipelinedAllgather> {
-    let lengths = lengths_of_nodes(&machine.nodes, &view.messages);
-    let across = super::pipelined(&machine.leaders, lengths, blocks);
-    lead(machine, across, heads, Messages::OfRanks)
+) -> Concurrent<Leaders<PipelinedAllgather>> {
+    let lanes = view.messages.chunks(machine.nodes.processes());
+    let of_lane = |(heads, messages)| {
+        let lengths = lengths_of_nodes(&machine.nodes, messages);
+        let across = super::pipelined(&machine.leaders, lengths, blocks);
+        lead(machine, across, heads, Messages::OfRanks)
+    };
+    Concurrent::new(heads.into_iter().zip(lanes).map(of_lane).collect())
 }
 
-fn doubling(machine: &Machine, heads: Heads, view: &View, segment: usize) -> Leaders<Doubling> {
-    let longest = lengths_of_nodes(&machine.nodes, &view.messages).max();
-    let across = super::doubling(&machine.leaders, longest.unwrap_or(0), segment);
-    lead(machine, across, heads, Messages::OfRanks)
+/// The same in one block. All lanes have as many steps.
+fn doubling(
+    machine: &Machine,
+    heads: Vec<Heads>,
+    view: &View,
+    segment: usize,
+) -> Concurrent<Leaders<Doubling>> {
+    let lanes = view.messages.chunks(machine.nodes.processes());
+    let lengths = lanes.flat_map(|messages| lengths_of_nodes(&machine.nodes, messages));
+    let longest = lengths.max().unwrap_or(0);
+    let of_lane = |heads| {
+        let across = super::doubling(&machine.leaders, longest, segment);
+        lead(machine, across, heads, Messages::OfRanks)
+    };
+    Concurrent::new(heads.into_iter().map(of_lane).collect())
 }
 
 /// By node, the units of all messages of its ranks.
@@ -212,7 +283,8 @@ mod tests {
         ] {
             let messages: Vec<_> = crate::stage::consecutive(lengths).collect();
             let machines = machines(Nodes::of_size(9, 3, Placement::Blocked));
-            let leaders = machines.iter().filter(|machine| leads(machine, &messages));
+            let is_head = |machine: &&Machine| lane_of(machine, &messages) == Some(0);
+            let leaders = machines.iter().filter(is_head);
             let leaders: Vec<_> = leaders.map(|machine| machine.place).collect();
             assert_eq!(leaders, expected, "{lengths:?}");
         }

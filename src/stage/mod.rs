@@ -13,8 +13,8 @@ mod leaders;
 
 pub use between_groups::Groups;
 pub use cutting::Cutting;
-pub use lanes::only_message;
-pub use leaders::{leads, lengths_of_nodes};
+pub use lanes::Lanes;
+pub use leaders::{lane_of, lengths_of_nodes, shares};
 
 use std::ops::Range;
 

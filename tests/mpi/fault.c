@@ -253,6 +253,9 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made) {
     if (code == MPI_SUCCESS) {
         private[privates++ % 64] = *made;
     }
+    if (code == MPI_SUCCESS && variable("FAULT_PRIVATE") > 0) {
+        fprintf(stderr, "fault: a communicator of circulant's own\n");
+    }
     return code;
 }
 
@@ -286,12 +289,24 @@ COLLECTIVE(PMPI_Allgather,
             MPI_Datatype receive_type, MPI_Comm comm),
            (send, send_count, send_type, receive, receive_count, receive_type, comm))
 
+COLLECTIVE(PMPI_Allgatherv,
+           (const void *send, int send_count, MPI_Datatype send_type, void *receive, const int counts[],
+            const int displacements[], MPI_Datatype receive_type, MPI_Comm comm),
+           (send, send_count, send_type, receive, counts, displacements, receive_type, comm))
+
+COLLECTIVE(PMPI_Reduce,
+           (const void *send, void *receive, int elements, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),
+           (send, receive, elements, type, op, root, comm))
+
 COLLECTIVE(PMPI_Barrier, (MPI_Comm comm), (comm))
 
 PASS(PMPI_Sendrecv,
      (const void *send, int send_count, MPI_Datatype send_type, int to, int send_tag, void *receive,
       int receive_count, MPI_Datatype receive_type, int from, int receive_tag, MPI_Comm comm, MPI_Status *status),
      (send, send_count, send_type, to, send_tag, receive, receive_count, receive_type, from, receive_tag, comm, status))
+
+PASS(PMPI_Recv, (void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status),
+     (buffer, count, type, from, tag, comm, status))
 
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
     int (*real)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = next("PMPI_Irecv");

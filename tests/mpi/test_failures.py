@@ -181,19 +181,22 @@ def test_survivors_of_a_failure_in_trials_in_shared_memory(mpi, report, call):
 
 # Functions of MPI, and in which calls of them circulant is killed.
 MOMENTS = [
-    # Before, in and after the making of the private communicator, on each of the program's.
+    # Before, in and after the making of the private communicator, for each of the program's.
     ("making", {"FORCE": 1}, "PMPI_Allreduce", [1, 2, 3, 4]),
     ("making", {"FORCE": 1}, "PMPI_Comm_create", [1, 2, 3]),
     ("rounds", {"FORCE": 1}, "PMPI_Isend", [1, 2, 7, 15, 30, 60]),
     ("rounds", {"FORCE": 1}, "PMPI_Irecv", [1, 40, 90]),
-    # Only to measure the network, and to agree on what was measured.
+    # To agree on scratch.
+    ("scratch", {"FORCE": 1}, "PMPI_Sendrecv", [1, 3, 5]),
+    # To measure the network, and to agree on what was measured.
     ("measurement", {"SELECT": "tune", "NODE_SIZE": 1}, "PMPI_Sendrecv", [1, 4, 9, 30]),
     ("leaders", {**NODES, "BCAST": "leaders", "ALLREDUCE": "leaders"}, "PMPI_Isend", [1, 4]),
     ("lanes", {**NODES, "BCAST": "lanes", "ALLREDUCE": "lanes"}, "PMPI_Isend", [1, 6]),
     # In what checks agree on, and in the MPI library's own call that repeats one of circulant's.
-    ("checks", {"FORCE": 1, "CHECK": 1}, "PMPI_Allreduce", [*range(5, 45, 3)]),
+    ("checks", {"FORCE": 1, "CHECK": 1}, "PMPI_Sendrecv", [*range(5, 45, 3)]),
+    ("checks", {"FORCE": 1, "CHECK": 1}, "PMPI_Allreduce", [8, 11]),
     # The memory that processes share is made by messages, too.
-    ("shared", {"FORCE": 1, **SHARED}, "PMPI_Allreduce", [2, 3]),
+    ("shared", {"FORCE": 1, **SHARED}, "PMPI_Sendrecv", [1, 2, 4, 6]),
 ]
 
 
@@ -213,6 +216,14 @@ def test_survivors_of_a_process_killed_in_a_call_of_mpi(mpi, report, processes, 
     run, ours = run_without(mpi, report, settings, processes, fault=fault)
     assert f"fault: killed in call {call} of {function}" in run.stderr, run.describe()
     assert ours >= 10 or "SELECT" in settings, run.describe()
+
+
+@pytest.mark.parametrize("function", ["PMPI_Send", "PMPI_Recv"])
+def test_survivors_of_a_process_killed_as_a_node_agrees(mpi, report, function):
+    """On the way to the leader of the node, or back. What this process sends and receives before is in MPI_Init."""
+    fault = ["FAULT_RANK=5", f"FAULT_KILL={function}", "FAULT_CALL=4"]
+    run, ours = run_without(mpi, report, {**NODES, "ALLREDUCE": "leaders"}, 9, fault=fault)
+    assert f"fault: killed in call 4 of {function}" in run.stderr and ours >= 10, run.describe()
 
 
 def seconds_of_work(process):

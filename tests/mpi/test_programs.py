@@ -40,9 +40,12 @@ VARIANTS = {
 BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
 # The same is run by lanes, on nodes with as many processes each; broadcasts and reductions on any of several.
 LANES = {operation.upper(): "lanes" for operation in BY_LEADERS}
-ROOTED_LANES_VARIANTS = {
+HEADS_VARIANTS = {
     # On 8 processes the last node has two of them.
     "two-lanes-of-three": {"NODE_SIZE": 3, "LANES": 2, "BLOCKS": 7, **LANES},
+    "two-lanes-of-three-cyclic-in-steps": {
+        "NODE_SIZE": 3, "PLACEMENT": "cyclic", "LANES": 2, "SEGMENT": 3000, **LANES
+    },
     "three-lanes-of-four-widest-window": {"NODE_SIZE": 4, "LANES": 3, "WINDOW": 64, "SENDS": 64, "BLOCKS": 70, **LANES},
 }
 LANES_VARIANTS = {
@@ -51,7 +54,7 @@ LANES_VARIANTS = {
     "lanes-of-four-cyclic-in-steps": {"NODE_SIZE": 4, "PLACEMENT": "cyclic", "SEGMENT": 3000, **LANES},
     "lanes-of-two-widest-window": {"NODE_SIZE": 2, "WINDOW": 64, "SENDS": 64, "SEGMENT": 300, **LANES},
 }
-VARIANTS |= LANES_VARIANTS | ROOTED_LANES_VARIANTS
+VARIANTS |= LANES_VARIANTS | HEADS_VARIANTS
 LANES_PROCESSES = [4, 8]
 # What runs in memory that the processes of one node share.
 SHARED = {operation.upper(): "shared" for operation in OPERATIONS}
@@ -132,7 +135,7 @@ def cases():
     for program in OPERATIONS:
         for processes in PROCESSES:
             yield program, processes, "default"
-        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS | LANES_VARIANTS | ROOTED_LANES_VARIANTS
+        special = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS | LANES_VARIANTS | HEADS_VARIANTS
         others = ONE_BLOCK_VARIANTS if program in ONE_BLOCK + NOT_PIPELINED else {}
         if program == "alltoall":
             others = ONE_BLOCK_VARIANTS | ALLTOALL_VARIANTS
@@ -146,9 +149,8 @@ def cases():
             for processes in LANES_PROCESSES:
                 if program in BY_LEADERS and settings["NODE_SIZE"] < processes:
                     yield program, processes, variant
-        # Of the latter two, the calls in which one process has, or gets, everything.
-        if program in ("bcast", "reduce", "allgatherv", "reduce_scatter"):
-            for variant in ROOTED_LANES_VARIANTS:
+        if program in BY_LEADERS:
+            for variant in HEADS_VARIANTS:
                 yield program, 8, variant
     for program, counts in OTHERS.items():
         for processes in counts:
@@ -218,7 +220,7 @@ def test_program(mpi, native_run, report, program, processes, variant):
     if 1 < settings.get("NODE_SIZE", 1) < processes:
         ours = set(run.all_outcomes())
         assert run_by("leaders", run) | run_by("lanes", run) == ours & BY_LEADERS, run.describe()
-        if variant in LANES_VARIANTS | ROOTED_LANES_VARIANTS:
+        if variant in LANES_VARIANTS | HEADS_VARIANTS:
             assert run_by("lanes", run) == ours & BY_LEADERS, run.describe()
     if variant in SHARED_VARIANTS and processes > 1:
         assert run_by("shared", run) == set(run.all_outcomes()) & set(OPERATIONS), run.describe()

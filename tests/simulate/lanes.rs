@@ -7,7 +7,7 @@ use circulant::nodes::{Nodes, Placement};
 use circulant::plan::Plan;
 use circulant::schedule::Rule;
 use circulant::select::{self, Algorithm, Cut, Facts, Operation, Order, Settings};
-use circulant::stage::{Stages, consecutive, even};
+use circulant::stage::{Lanes, Stages, consecutive, even};
 use circulant::team::{Machine, Team};
 
 use crate::leaders::{
@@ -144,8 +144,9 @@ fn an_allgather_enters_each_node_once() {
     for case in cases() {
         let whole = case.problem(Collective::AllBroadcast);
         let solved = solve(&whole, &case.nodes, |stages, on| {
-            let messages = consecutive(case.lengths.iter().copied());
-            stages.allgather_by_lanes(on, messages, case.segment);
+            let messages: Vec<_> = consecutive(case.lengths.iter().copied()).collect();
+            let cut = (Cut::Segments(case.segment), case.nodes.largest());
+            stages.allgather_by_lanes(on, &messages, cut);
         });
         let alone = case.lane(Collective::Allgather(Rule::Halving));
         solved.expect_rounds(&alone, 1, |_| 0);
@@ -166,7 +167,7 @@ fn a_reduce_scatter_leaves_each_node_once() {
         };
         let solved = solve(&whole, &case.nodes, |stages, on| {
             let messages = consecutive(case.lengths.iter().copied());
-            stages.reduce_scatter_by_lanes(on, messages, case.segment, in_place);
+            stages.reduce_scatter_by_all_lanes(on, messages, case.segment, in_place);
         });
         let alone = case.lane(Collective::ReduceScatter(Rule::Halving));
         solved.expect_rounds(&alone, 1, |_| 0);
@@ -193,7 +194,7 @@ fn an_allreduce_crosses_each_port_twice() {
                 ..problem(Collective::Census, vec![length], 1, p)
             };
             let solved = solve(&whole, &nodes, |stages, on| {
-                stages.allreduce_by_lanes(on, 0..length, segment, in_place);
+                stages.allreduce_by_lanes(on, 0..length, (segment, nodes.largest()), in_place);
             });
             let parts = vec![each; p];
             let alone = lane(
@@ -244,10 +245,17 @@ fn lanes_fit_into_scratch() {
         let p = count * k;
         let nodes = Arc::new(Nodes::of_size(p, k, Placement::Blocked));
         let sizes = [p, 400_000, 4_000_000, 40_000_000, 200_000_000];
-        let problems = sizes.into_iter().flat_map(|bytes| [(bytes, 1), (bytes, 2)]);
+        // The last is of one process, which is by lanes where it is not forced.
+        let problems = sizes.into_iter();
+        let problems = problems.flat_map(|bytes| [(bytes, 1), (bytes, 2), (bytes, p)]);
         let calls = problems.flat_map(|problem| operations.map(|operation| (operation, problem)));
         for (operation, (bytes, times)) in calls {
             let lengths: Vec<_> = irregular(bytes, p, times).collect();
+            let force = times < p;
+            let settings = Settings {
+                force,
+                ..settings.clone()
+            };
             let name = format!("{operation:?} of {bytes} x {times} on {count} x {k}, {settings:?}");
             let Some(stages) = stages_in_lanes(operation, &lengths, &nodes, &settings) else {
                 continue;
@@ -337,17 +345,23 @@ fn stages_in_lanes(
     let machine = Machine::new(nodes.clone(), &ranks, 0, settings.skips);
     let team = Team::whole(p, 0, settings.skips);
     let on = (&team, &machine);
-    let messages = consecutive(lengths.iter().copied());
+    let messages: Vec<_> = consecutive(lengths.iter().copied()).collect();
+    if !operation.is_rooted() && Lanes::of(&machine, &messages, cut, lanes) == Lanes::OfHeads {
+        // As by leaders, it may turn out to have too little scratch.
+        return None;
+    }
     let mut stages = Stages::default();
     match (operation, cut) {
-        (_, Cut::Blocks(n)) => stages.reduction_by_lanes(on, 0, (n, lanes), 0..bytes, false),
-        (Operation::Allgatherv, Cut::Segments(segment)) => {
-            stages.allgather_by_lanes(on, messages, segment);
+        (Operation::Allgatherv, cut) => {
+            stages.allgather_by_lanes(on, &messages, (cut, lanes));
         }
         (Operation::ReduceScatter, Cut::Segments(segment)) => {
-            stages.reduce_scatter_by_lanes(on, messages, segment, false);
+            stages.reduce_scatter_by_all_lanes(on, messages, segment, false);
         }
-        (_, Cut::Segments(segment)) => stages.allreduce_by_lanes(on, 0..bytes, segment, false),
+        (_, Cut::Blocks(n)) => stages.reduction_by_lanes(on, 0, (n, lanes), 0..bytes, false),
+        (_, Cut::Segments(segment)) => {
+            stages.allreduce_by_lanes(on, 0..bytes, (segment, lanes), false);
+        }
     }
     Some(stages)
 }

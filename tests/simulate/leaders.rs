@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use circulant::engine::{Pacing, Synchronous};
 use circulant::nodes::{Nodes, Placement};
-use circulant::plan::Direct;
+use circulant::plan::{Concurrent, Direct};
 use circulant::schedule::Rule;
 use circulant::select::Cut;
-use circulant::stage::{Span, Stages, consecutive, even, leads};
+use circulant::stage::{Span, Stages, consecutive, even, lane_of, shares};
 use circulant::team::{Machine, Team};
 
 use crate::simulator::{
@@ -308,7 +308,7 @@ fn leaders(nodes: &Arc<Nodes>, messages: &[Span]) -> Vec<bool> {
     let ranks: Vec<_> = (0..nodes.processes()).collect();
     let leads = |&rank: &usize| {
         let machine = Machine::new(nodes.clone(), &ranks, rank, Rule::Halving);
-        leads(&machine, messages)
+        lane_of(&machine, messages) == Some(0)
     };
     ranks.iter().map(leads).collect()
 }
@@ -331,7 +331,7 @@ fn an_allgather_enters_each_node_once() {
                 let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
                 let whole = problem(Collective::AllBroadcast, lengths.clone(), 1, p);
                 let solved = solve(&whole, &nodes, |stages, on| {
-                    stages.allgather_by_leaders(on, &messages, cut);
+                    stages.allgather_by_leaders(on, &shares(&messages, 1), cut);
                 });
                 solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
                 if are_whole(&lengths, cut) {
@@ -366,7 +366,7 @@ fn a_reduce_scatter_leaves_each_node_once() {
                     ..problem(Collective::AllReduction, lengths.clone(), 1, p)
                 };
                 let solved = solve(&whole, &nodes, |stages, on| {
-                    stages.reduce_scatter_by_leaders(on, &messages, cut, in_place);
+                    stages.reduce_scatter_by_leaders(on, &shares(&messages, 1), cut, in_place);
                 });
                 solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
                 if are_whole(&lengths, cut) {
@@ -400,7 +400,7 @@ fn an_allreduce_crosses_each_port_twice() {
                 ..problem(Collective::Census, vec![length], 1, p)
             };
             let solved = solve(&whole, &nodes, |stages, on| {
-                stages.allreduce_by_leaders(on, 0..length, segment, in_place);
+                stages.allreduce_by_leaders(on, 0..length, (segment, 1), in_place);
             });
             let flat = on_nodes(&flat);
             solved.expect_rounds(&flat, 2, |_| 0);
@@ -428,9 +428,11 @@ fn direct_gather_and_scatter_move_each_message_once() {
                 let stages = |rank| {
                     let mut stages = Stages::default();
                     let team = Team::whole(p, rank, Rule::Halving);
-                    stages.add(&team, true, messages.iter().copied(), |_| match gathers {
-                        true => Direct::gather(p, rank, root),
-                        false => Direct::scatter(p, rank, root),
+                    stages.add(&team, true, messages.iter().copied(), |_| {
+                        Concurrent::new(vec![match gathers {
+                            true => Direct::gather(p, rank, root),
+                            false => Direct::scatter(p, rank, root),
+                        }])
                     });
                     stages
                 };

@@ -9,12 +9,12 @@ use strum::VariantArray;
 
 use circulant::nodes::{Nodes, Placement};
 use circulant::plan::{
-    AnyPlan, Block, Broadcast, Division, Doubling, Heads, Leaders, Messages, Plan, Round,
-    Schedules, ScratchUse, Segments, Shape, Source, Stream,
+    AnyPlan, Block, Broadcast, Concurrent, Division, Doubling, Heads, Leaders, Messages, Plan,
+    Round, Schedules, ScratchUse, Segments, Shape, Source, Stream,
 };
 use circulant::schedule::{Rule, Sequence, Skips};
 use circulant::select::Cut;
-use circulant::stage::{Cutting, Groups, Stages, consecutive};
+use circulant::stage::{Cutting, Groups, Stages, consecutive, shares};
 use circulant::team::{Graph, Machine, Ranks, Team};
 
 const PROCESSES: [usize; 10] = [1, 2, 3, 5, 7, 9, 16, 17, 31, 33];
@@ -150,14 +150,17 @@ fn visit_nodes(nodes: &Arc<Nodes>, check: &mut impl FnMut(Problem<'_>)) {
             }
         }
         for cut in [Cut::Blocks(5), Cut::Segments(3), Cut::Segments(1000)] {
-            stages.allgather_by_leaders(on, &messages, cut);
-            stages.reduce_scatter_by_leaders(on, &messages, cut, false);
+            for lanes in lanes {
+                let shares = shares(&messages, lanes);
+                stages.allgather_by_leaders(on, &shares, cut);
+                stages.reduce_scatter_by_leaders(on, &shares, cut, false);
+            }
         }
         for segment in [1, 3, 1000] {
-            stages.allreduce_by_leaders(on, 0..100, segment, false);
-            if nodes.are_equal() {
-                stages.allreduce_by_lanes(on, 0..100, segment, false);
+            for lanes in lanes {
+                stages.allreduce_by_leaders(on, 0..100, (segment, lanes), false);
             }
+            stages.allreduce_by_lanes(on, 0..100, (segment, nodes.smallest()), false);
         }
     };
     visit(
@@ -287,7 +290,7 @@ fn leaders_have_room_for_the_widest_round_that_is_still_sent() {
                 let within = Broadcast::new(skips, schedules, nodes.place(rank), rounds);
                 let place = (nodes.clone(), rank);
                 let leaders = Leaders::new(across, within, place, Heads::Lowest, Messages::OfRanks);
-                AnyPlan::from(leaders)
+                AnyPlan::from(Concurrent::new(vec![leaders]))
             };
             let plans: Vec<_> = (0..nodes.processes()).map(plan).collect();
             let problem = Problem::new(format!("{skips:?} x {size}"), plans.iter().collect());

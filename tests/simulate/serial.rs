@@ -11,7 +11,7 @@ use circulant::engine::Pacing;
 use circulant::nodes::Nodes;
 use circulant::schedule::Rule;
 use circulant::select::Cut;
-use circulant::stage::{Cutting, Span, Stages, consecutive, even};
+use circulant::stage::{Cutting, Span, Stages, consecutive, even, shares};
 use circulant::team::{Graph, Machine, Ranks, Team};
 
 use crate::simulator::{
@@ -461,22 +461,26 @@ impl<'a> OnTeam<'a> {
             Kind::ReductionByLeaders => {
                 stages.reduction_by_leaders(on, root, blocks, range, in_place);
             }
-            Kind::AllgatherByLeaders => stages.allgather_by_leaders(on, messages, cut),
+            Kind::AllgatherByLeaders => {
+                stages.allgather_by_leaders(on, &shares(messages, lanes), cut);
+            }
             Kind::ReduceScatterByLeaders => {
-                stages.reduce_scatter_by_leaders(on, messages, cut, in_place);
+                stages.reduce_scatter_by_leaders(on, &shares(messages, lanes), cut, in_place);
             }
             Kind::AllreduceByLeaders => {
-                stages.allreduce_by_leaders(on, range, segment, in_place);
+                stages.allreduce_by_leaders(on, range, (segment, lanes), in_place);
             }
             Kind::AllgatherByLanes => {
-                stages.allgather_by_lanes(on, messages.iter().copied(), segment);
+                let cut = (Cut::Segments(segment), self.nodes.largest());
+                stages.allgather_by_lanes(on, messages, cut);
             }
             Kind::ReduceScatterByLanes => {
                 let messages = messages.iter().copied();
-                stages.reduce_scatter_by_lanes(on, messages, segment, in_place);
+                stages.reduce_scatter_by_all_lanes(on, messages, segment, in_place);
             }
             Kind::AllreduceByLanes => {
-                stages.allreduce_by_lanes(on, range, segment, in_place);
+                let cut = (segment, self.nodes.largest());
+                stages.allreduce_by_lanes(on, range, cut, in_place);
             }
             kind => unreachable!("{kind:?} is not on nodes"),
         }

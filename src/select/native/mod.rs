@@ -38,8 +38,8 @@
 //!    different numbers of them.
 //! 3. In an allgatherv by doubling the largest part is in a message of every phase. Around, MPICH
 //!    passes it on in pieces, of which the last [goes around](Spread::piece_around) alone: on 36
-//!    simulated nodes of 32 processes, with ports of 100 Gbit/s, 40 MB of one process take 8 times
-//!    as long as by leaders.
+//!    simulated nodes of 32 processes, with ports of 100 Gbit/s, that takes 8 times as long as by
+//!    lanes for 40 MB of one process.
 //! 4. Allgathers by doubling, and reduce-scatters by halving, know no nodes: each process of a node
 //!    sends through its port what a node would have to send once. They are charged for that, or
 //!    for 3 q start-ups and three times what leaders exchange, or for 2 q and what goes by way of

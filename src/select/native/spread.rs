@@ -94,8 +94,9 @@ impl Spread {
     pub fn piece_around(&self, call: &Facts, network: Network) -> Cost {
         let mean = self.bytes / self.processes;
         let piece = (call.largest as f64 - mean).clamp(0.0, PIECE);
-        let [memory, port] = [Network::SHARED, network].map(|network| network.seconds(0.0, 1.0));
-        let within = (memory / port).min(1.0) * (self.processes - self.ports);
+        let seconds_of_byte = |network: Network| network.seconds(0.0, 1.0);
+        let slower = seconds_of_byte(Network::SHARED) / seconds_of_byte(network);
+        let within = slower.min(1.0) * (self.processes - self.ports);
         Cost {
             rounds: 0.0,
             bytes: piece * (self.ports - 1.0 + within),
