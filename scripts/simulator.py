@@ -64,13 +64,14 @@ SETTINGS = {
 }
 
 
-def start(folder, hosts, per_host, flow=None):
-    """What starts a process on each place of that many hosts; its files are in the folder. A flow has so many bytes a
-    second at most."""
+def start(folder, hosts, per_host, flow=None, last=None):
+    """What starts a process on each place of that many hosts, of which the last may have fewer places; its files are in
+    the folder. A flow has so many bytes a second at most."""
+    places = [per_host] * (hosts - 1) + [last or per_host]
     flows = CAPPED.format(flow) if flow else ""
     (folder / "platform.xml").write_text(CLUSTER.format(last=hosts - 1, flows=flows))
-    (folder / "hosts").write_text("".join(f"host-{i}:{per_host}\n" for i in range(hosts)))
-    return ["smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(hosts * per_host)]
+    (folder / "hosts").write_text("".join(f"host-{i}:{count}\n" for i, count in enumerate(places)))
+    return ["smpirun", "-platform", "platform.xml", "-hostfile", "hosts", "-np", str(sum(places))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,10 +92,11 @@ class Run:
     shares: bool = False  # one copy of the program's statics for all ranks
     cost: float = 0  # a guess, to start the longest first
     flow: float | None = None  # bytes a second of one flow, at most
+    last: int | None = None  # the processes of the last host, where they are fewer
 
     @property
     def p(self):
-        return self.hosts * self.per_host
+        return (self.hosts - 1) * self.per_host + (self.last or self.per_host)
 
     def __str__(self):
         verb = "verify" if self.verifies else "time"
@@ -125,7 +127,7 @@ class Run:
 
     def command(self, program, folder):
         return [
-            *start(folder, self.hosts, self.per_host, self.flow),
+            *start(folder, self.hosts, self.per_host, self.flow, self.last),
             *(["-no-privatize"] if self.shares else []),
             *(f"--cfg={setting}" for setting in self.simulator()),
             # Asked for an error handler, SMPI answers with none, and then warns of it.

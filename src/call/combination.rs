@@ -14,7 +14,6 @@ use crate::plan::{Pattern, block_range};
 use crate::pool::{Amount, Need};
 use crate::rounding::{Combining, Format, Rounding};
 use crate::select::{Algorithm, Cut, MESSAGE_MAX, Reason};
-
 use crate::stage::{Cutting, Lanes, Span, Stages, consecutive, lane_of, lengths_of_nodes, shares};
 use crate::team::Machine;
 use crate::transport::{Aside, Elements};
@@ -302,7 +301,8 @@ impl Combination {
         };
         let lengths = |lane| lengths_of_nodes(nodes, lane).max().unwrap_or(0);
         let of_lane = shares.chunks(processes).map(lengths).max().unwrap_or(0);
-        // Beside what its lane has a head has room for its own result, which is of all lanes.
+        // Beside what its lane has, a head has room for its own result, which is of all lanes. The
+        // share of lane 0 is the smallest, so the others are the most.
         let of_rank = |rank: usize| shares.iter().skip(rank).step_by(processes);
         let length = |rank| of_rank(rank).skip(1).map(|span| span.length).sum::<usize>();
         let most = of_lane + (0..processes).map(length).max().unwrap_or(0);

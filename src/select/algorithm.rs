@@ -69,12 +69,11 @@ pub enum Algorithm {
     /// In memory that the processes of one node share.
     Shared,
     /// The same as `Circulant` or, in steps, `Doubling`: processes of each node, each with its
-    /// counterparts on the other nodes, and from there within the nodes. An allgather or a
-    /// reduce-scatter goes in blocks only where one process has, or gets, everything.
+    /// counterparts on the other nodes, and from there within the nodes.
     Lanes {
         /// How messages between nodes are cut.
         cut: Cut,
-        /// How many processes of each node: all of them, if it goes in steps.
+        /// How many processes of each node.
         lanes: usize,
     },
 }

@@ -144,17 +144,15 @@ const LANES_FROM_PROCESSES: usize = 16;
 const HEADS_FROM: u64 = 256 << 10;
 
 /// Whether a call is rather by these lanes than by leaders where the cost model sees no difference.
-/// A forced call in several blocks has so many that the messages of lanes are too small.
-fn are_preferred(lanes: Algorithm, facts: &Facts, sizing: Sizing) -> bool {
-    let has_blocks = matches!(
-        lanes,
-        Algorithm::Lanes {
-            cut: Cut::Blocks(_),
-            ..
-        }
+/// A forced call in several blocks has so many that the messages of lanes are too small. Forced
+/// calls are by lanes of some processes of a node only if a rule names them.
+fn are_preferred(by_lanes: Algorithm, facts: &Facts, sizing: Sizing) -> bool {
+    let is_of_all = matches!(
+        by_lanes,
+        Algorithm::Lanes { cut: Cut::Segments(_), lanes } if lanes == facts.processes_per_node()
     );
     match facts.operation.is_rooted() {
-        _ if has_blocks && matches!(sizing, Sizing::Given) => false,
+        _ if !is_of_all && matches!(sizing, Sizing::Given) => false,
         true => facts.bytes >= HEADS_FROM,
         false => facts.bytes >= LANES_FROM || facts.processes_per_node() >= LANES_FROM_PROCESSES,
     }
@@ -326,7 +324,8 @@ pub(super) fn by_leaders(
 ///   all that is gathered or scattered, that is one, if it is large.
 /// - What has one block, by all processes of equal nodes.
 /// - Otherwise as by the leaders that take the least time, if it is large: where nodes differ in
-///   size, or one block would move more than several do.
+///   size, or one block would move more than several do. Reduce-scatters only if a rule asks for
+///   it: by several lanes they may need more scratch than there is, where by leaders they do not.
 fn by_lanes(
     facts: &Facts,
     settings: &Settings,
@@ -334,49 +333,53 @@ fn by_lanes(
     by_leaders: &[Option<Algorithm>; FLAT],
 ) -> Option<Algorithm> {
     let lanes = settings.lanes.min(facts.least_processes_per_node());
-    let is_large = facts.bytes >= HEADS_FROM || matches!(sizing, Sizing::Given);
-    let may_be = lanes > 1 && is_large;
+    let is_given = matches!(sizing, Sizing::Given);
+    let may_be = lanes > 1 && (facts.bytes >= HEADS_FROM || is_given);
     if may_be && facts.is_of_one() {
-        if let Some(in_blocks) = in_blocks_by_lanes(facts, settings, by_leaders[1], lanes) {
-            return Some(in_blocks);
-        }
+        let in_blocks = by_leaders[1]?.blocks();
+        return in_blocks_by_lanes(facts, settings, in_blocks, lanes);
     }
     let by_all = in_one_block_by_lanes(facts, settings, sizing);
-    let network = match (sizing, by_all) {
-        (Sizing::Given, Some(_)) => return by_all,
-        (Sizing::Given, None) => Network::of_blocks(facts.operation, settings),
-        (Sizing::Measured(network), _) => network,
-        (Sizing::Unmeasured | Sizing::Fewer, _) => Network::SHIPPED,
+    let scatters = facts.operation.combines() && !facts.operation.is_whole();
+    if may_be && scatters && !is_given && facts.largest > facts.bytes / 2 {
+        // Most of it would be on one lane. What is learned of calls in which one process gets all
+        // may be taken for these.
+        return None;
+    }
+    let is_by_all = is_given && by_all.is_some() || scatters && !is_given;
+    if !may_be || is_by_all || facts.operation.is_rooted() {
+        return by_all;
+    }
+    let network = match sizing {
+        Sizing::Measured(network) => network,
+        Sizing::Unmeasured | Sizing::Fewer => Network::SHIPPED,
+        Sizing::Given => Network::of_blocks(facts.operation, settings),
     };
     let are_all = facts.smallest_node.is_none() && lanes == facts.processes_per_node();
     let of_heads = |&leaders: &Algorithm| match leaders {
+        // These would be by all.
         Algorithm::Leaders {
             cut: Cut::Segments(_),
         } if are_all => None,
         Algorithm::Leaders { cut } => Some(Algorithm::Lanes { cut, lanes }),
         _ => None,
     };
-    let may_be = may_be && !facts.operation.is_rooted();
-    let leaders = by_leaders.iter().flatten().filter(|_| may_be);
-    let by_heads = leaders.filter_map(of_heads);
-    let all = by_all
-        .into_iter()
-        .chain(by_heads)
-        .map(|algorithm| Candidate {
-            algorithm,
-            cost: cost::circulant(facts, algorithm),
-        });
+    let by_heads = by_leaders.iter().flatten().filter_map(of_heads);
+    let all = by_all.into_iter().chain(by_heads);
+    let all = all.map(|algorithm| Candidate {
+        algorithm,
+        cost: cost::circulant(facts, algorithm),
+    });
     fastest(all, network).map(|candidate| candidate.algorithm)
 }
 
-/// In as many blocks as by leaders, if it may be by these and has scratch.
+/// In so many blocks, if there is scratch.
 fn in_blocks_by_lanes(
     facts: &Facts,
     settings: &Settings,
-    by_leaders: Option<Algorithm>,
+    blocks: usize,
     lanes: usize,
 ) -> Option<Algorithm> {
-    let blocks = by_leaders?.blocks();
     let scratch = match facts.operation.combines() {
         true => scratch_of_lanes(facts, settings, (blocks, lanes)),
         false => 0,
@@ -538,8 +541,7 @@ mod tests {
                     scratch_max,
                     ..Settings::default()
                 };
-                let by_leaders = Some(Algorithm::Leaders { cut });
-                in_blocks_by_lanes(&facts, &settings, by_leaders, lanes)
+                in_blocks_by_lanes(&facts, &settings, blocks, lanes)
             };
             let needed = parts * 3_000_000u64.div_ceil((blocks * lanes) as u64);
             let all = Algorithm::Lanes { cut, lanes };
@@ -564,7 +566,7 @@ mod tests {
     }
 
     /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. Nearly
-    /// everything is in blocks, too, unless it is small or settings say so.
+    /// everything is gathered so, too, unless it is small or settings say so, and not scattered.
     #[test]
     fn what_is_of_one_process_is_by_lanes_in_blocks() {
         let settings = Settings::default();
@@ -588,7 +590,9 @@ mod tests {
                 |bytes, largest, sizing| is_in_blocks(lanes_of(operation, bytes, largest, sizing));
             let (least, unmeasured) = (256 << 10, Sizing::Unmeasured);
             assert_eq!(of(least, least, unmeasured), Some(true));
-            assert_eq!(of(least, least - 1, unmeasured), Some(true));
+            let nearly = Some(true).filter(|_| operation == Operation::Allgatherv);
+            assert_eq!(of(least, least - 1, unmeasured), nearly);
+            assert_eq!(of(least, least / 2 + 1, unmeasured), nearly);
             assert_eq!(of(least, least / 64, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, Sizing::Given), Some(true));

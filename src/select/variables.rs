@@ -237,8 +237,8 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_LANES",
                 Accepts::Number(1..=LANES_MAX as u64),
-                "calls by lanes: processes of each node that exchange with other nodes, at most, \
-                where not all do; 1: these go by leaders",
+                "processes of each node that exchange with other nodes, at most, in calls by lanes \
+                in which not all do; 1: such calls go by leaders",
                 |s| s.lanes as u64,
                 |s, word| s.lanes = word as usize,
             ),

@@ -119,7 +119,8 @@ impl Stages {
     }
 
     /// `range`, combined at all processes, in steps of about `segment` units, by so many lanes.
-    /// Each process of a lane combines an even part of it. Those of a node are next to each other.
+    /// Each process that has a lane combines an even part of it. Those of a node are next to each
+    /// other.
     pub fn allreduce_by_lanes(
         &mut self,
         on: (&Team, &Machine),

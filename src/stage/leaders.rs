@@ -290,6 +290,27 @@ mod tests {
         }
     }
 
+    /// The processes after the leader have the further lanes: each one at most.
+    #[test]
+    fn a_lane_has_one_head_on_each_node() {
+        let messages: Vec<_> = crate::stage::consecutive([1, 2, 9, 7, 6, 5, 0, 4, 0]).collect();
+        for lanes in 1..=3 {
+            let shares = shares(&messages, lanes);
+            let nodes = Nodes::of_size(9, 3, Placement::Cyclic);
+            let heads = heads(&nodes, &shares);
+            assert_eq!(heads.len(), lanes);
+            for machine in machines(nodes) {
+                let node = machine.nodes.node(machine.place);
+                let is_head = |heads: &Heads| heads.of(node, &machine.nodes) == machine.place;
+                let led: Vec<_> = (0..lanes).filter(|&lane| is_head(&heads[lane])).collect();
+                let lane = lane_of(&machine, &shares);
+                assert_eq!(led, Vec::from_iter(lane), "{lanes} {}", machine.place);
+            }
+            let total = shares.iter().map(|span| span.length).sum::<usize>();
+            assert_eq!(total, 34);
+        }
+    }
+
     /// A leader scatters what it has combined from where that is: the input may be elsewhere.
     #[test]
     fn a_leader_scatters_its_results() {

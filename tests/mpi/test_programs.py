@@ -38,7 +38,7 @@ VARIANTS = {
 }
 # What leaders of nodes run.
 BY_LEADERS = {"bcast", "reduce", "allgather", "allgatherv", "reduce_scatter_block", "reduce_scatter", "allreduce"}
-# The same is run by lanes, on nodes with as many processes each; broadcasts and reductions on any of several.
+# The same is run by lanes: of all processes of nodes that have as many, or of some of any nodes of several.
 LANES = {operation.upper(): "lanes" for operation in BY_LEADERS}
 HEADS_VARIANTS = {
     # On 8 processes the last node has two of them.
