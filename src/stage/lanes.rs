@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Cutting, Span, Stages, View, broadcast, doubling, even, shares};
+use crate::nodes::Nodes;
 use crate::plan::{AllgatherLanes, BroadcastLanes, Plan, Reversed};
 use crate::select::Cut;
 use crate::team::{Machine, Team};
@@ -39,9 +40,7 @@ impl Lanes {
                 let range = span.result..span.result + span.length;
                 Lanes::OfOne(rank, range, blocks)
             }
-            (Cut::Segments(segment), ..) if nodes.are_equal() && lanes == nodes.largest() => {
-                Lanes::OfAll(segment)
-            }
+            (Cut::Segments(segment), ..) if are_all(nodes, lanes) => Lanes::OfAll(segment),
             _ => Lanes::OfHeads,
         }
     }
@@ -129,7 +128,7 @@ impl Stages {
         in_place: bool,
     ) {
         let nodes = &on.1.nodes;
-        if !nodes.are_equal() || lanes < nodes.largest() {
+        if !are_all(nodes, lanes) {
             return self.allreduce_by_leaders(on, range, (segment, lanes), in_place);
         }
         let mut parts = vec![Span::default(); nodes.processes()];
@@ -140,6 +139,11 @@ impl Stages {
         self.reduce_scatter_by_all_lanes(on, parts.iter().copied(), segment, in_place);
         self.allgather_by_all_lanes(on, parts, segment);
     }
+}
+
+/// Whether so many lanes are one for each process of the nodes, which have as many each.
+fn are_all(nodes: &Nodes, lanes: usize) -> bool {
+    nodes.are_equal() && lanes == nodes.largest()
 }
 
 /// The messages of which each is a part of every block of `range`.
