@@ -900,6 +900,7 @@ mod tests {
                 blocks: 1,
                 rounds: 1,
                 at_once: 1,
+                lanes: 1,
                 span: 0,
                 scratch: ScratchUse::Copies,
             }

@@ -37,12 +37,12 @@ impl Layout {
             return Layout::default();
         }
         let pacing = pacing.of(&shape);
-        let sizes = Sizes::new(stage);
-        let (mut widest, mut step) = (0, 0usize);
-        for place in 0..shape.at_once {
+        let (mut widest, mut message, mut step) = (0, 0, 0usize);
+        for (place, sizes) in places(stage, shape.at_once) {
             let width = widest_at(place, stage);
-            widest = widest.max(width);
-            step = step.saturating_add(sizes.of(width));
+            let units = sizes.of(width);
+            (widest, message) = (widest.max(width), message.max(units));
+            step = step.saturating_add(units);
         }
         let (is_packed, has_partials) = (
             widest > 1 || shape.scratch == ScratchUse::Copies,
@@ -65,13 +65,13 @@ impl Layout {
             step,
             is_apart,
             received: if is_apart {
-                let rounds = 0..shape.rounds;
-                let units = rounds.map(|round| sizes.of(stage.plan.width(round)));
+                let rounds = places(stage, shape.rounds);
+                let units = rounds.map(|(round, sizes)| sizes.of(stage.plan.width(round)));
                 units.fold(0, usize::saturating_add)
             } else {
                 step.saturating_mul(steps)
             },
-            message: sizes.of(widest),
+            message,
             sends: if is_packed {
                 pacing.sends.min(shape.rounds)
             } else {
@@ -93,19 +93,22 @@ impl Layout {
         if self.steps == 0 {
             return;
         }
-        let (sizes, mut end) = (Sizes::new(stage), 0usize);
         let rounds = match self.is_apart {
             true => stage.plan.shape().rounds,
             false => self.at_once,
         };
-        starts.push(0);
-        starts.extend((0..rounds - 1).map(|round| {
-            end = end.saturating_add(sizes.of(match self.is_apart {
+        starts.resize(rounds, 0);
+        for (round, sizes) in places(stage, rounds) {
+            starts[round] = sizes.of(match self.is_apart {
                 true => stage.plan.width(round),
                 false => widest_at(round, stage),
-            }));
-            end
-        }));
+            });
+        }
+        let mut end = 0usize;
+        for start in starts {
+            let units = std::mem::replace(start, end);
+            end = end.saturating_add(units);
+        }
     }
 
     /// Where the message of `round` is received.
@@ -131,19 +134,32 @@ fn widest_at(place: usize, stage: &Stage) -> usize {
     widths.max().unwrap_or(0)
 }
 
-/// How large messages can be.
+/// The first `rounds` rounds, lane by lane, with what bounds the messages of each.
+fn places(stage: &Stage, rounds: usize) -> impl Iterator<Item = (usize, Sizes)> {
+    let lanes = stage.plan.shape().lanes;
+    (0..lanes).flat_map(move |lane| {
+        let sizes = Sizes::of_lane(stage, lane);
+        (lane..rounds)
+            .step_by(lanes)
+            .map(move |round| (round, sizes))
+    })
+}
+
+/// How large the messages of a lane can be.
+#[derive(Clone, Copy)]
 struct Sizes {
-    /// The sum of the largest blocks of all messages of the problem, and the largest of them.
+    /// The sum of the largest blocks of all messages of the lane, and the largest of them.
     all: usize,
     largest: usize,
 }
 
 impl Sizes {
-    fn new(stage: &Stage) -> Sizes {
-        let blocks = stage.plan.shape().blocks.max(1);
+    fn of_lane(stage: &Stage, lane: usize) -> Sizes {
+        let (shape, view) = (stage.plan.shape(), &stage.view);
+        let each = view.messages.len() / shape.lanes;
         let (mut all, mut largest) = (0usize, 0);
-        for length in stage.view.lengths() {
-            let block = stage.view.cutting.longest(blocks, length);
+        for length in view.lengths().skip(lane * each).take(each) {
+            let block = view.cutting.longest(shape.blocks.max(1), length);
             all = all.saturating_add(block);
             largest = largest.max(block);
         }
@@ -159,12 +175,12 @@ impl Sizes {
 /// Which blocks of a reduction have arrived, and where their partial results are.
 ///
 /// A message has as many entries as blocks of it can be between their first arrival and their last
-/// round ([`Shape::span`]), so the memory does not grow with the number of blocks.
+/// round ([`Shape::blocks_kept`]), so the memory does not grow with the number of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Accumulators {
     /// Entries a message.
-    span: usize,
-    /// Block b of a message is at b mod span.
+    kept: usize,
+    /// Block b of a message is at b mod kept.
     entries: Vec<Option<Accumulator>>,
 }
 
@@ -178,18 +194,14 @@ impl Accumulators {
     /// Forgets all entries, and makes room for those of a plan of this shape.
     pub(super) fn clear(&mut self, shape: &Shape) {
         let has_partials = shape.scratch == ScratchUse::Partials;
-        self.span = if has_partials {
-            shape.span.min(shape.blocks)
-        } else {
-            0
-        };
+        self.kept = if has_partials { shape.blocks_kept() } else { 0 };
         self.entries.clear();
-        self.entries.resize(shape.messages * self.span, None);
+        self.entries.resize(shape.messages * self.kept, None);
     }
 
     /// Where the partial result of `block` is, if one has arrived.
     pub(super) fn of(&self, block: Block) -> Option<usize> {
-        if self.span == 0 {
+        if self.kept == 0 {
             return None;
         }
         let entry = self.entries[self.index(block)];
@@ -206,6 +218,6 @@ impl Accumulators {
     }
 
     fn index(&self, block: Block) -> usize {
-        block.message * self.span + block.index % self.span
+        block.message * self.kept + block.index % self.kept
     }
 }

@@ -88,6 +88,7 @@ impl Plan for AllToAll {
             blocks: 1,
             rounds: self.sequence.rounds(),
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Copies,
         }

@@ -191,6 +191,7 @@ impl Phases {
             blocks: self.blocks,
             rounds: self.rounds(),
             at_once: 1,
+            lanes: 1,
             span: self.span(),
             scratch: ScratchUse::Packing,
         }

@@ -84,6 +84,7 @@ impl Plan for Census {
             blocks: 1,
             rounds: self.skips.q(),
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Copies,
         }

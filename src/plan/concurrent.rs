@@ -41,6 +41,7 @@ impl<P: Plan> Plan for Concurrent<P> {
             messages: count * self.one.messages,
             rounds: count * self.one.rounds,
             at_once: count.max(1) * self.one.at_once,
+            lanes: count.max(1),
             span: count * self.one.span,
             ..self.one
         }

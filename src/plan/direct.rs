@@ -49,6 +49,7 @@ impl Plan for Direct {
             blocks: 1,
             rounds: self.processes.saturating_sub(1),
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

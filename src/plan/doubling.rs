@@ -140,6 +140,7 @@ impl Plan for Doubling {
             blocks: self.segments.blocks,
             rounds,
             at_once: 1,
+            lanes: 1,
             span: rounds,
             scratch: ScratchUse::Packing,
         }

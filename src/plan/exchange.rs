@@ -354,6 +354,7 @@ impl Plan for Exchange {
             blocks: self.parts.most_steps.max(1),
             rounds: self.parts.steps,
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

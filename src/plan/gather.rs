@@ -77,6 +77,7 @@ impl Plan for Gather {
             blocks: 1,
             rounds: self.sequence.rounds(),
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

@@ -114,11 +114,23 @@ pub struct Shape {
     /// message at a time. What arrives in one of these rounds is sent only after all of them have
     /// ended. It divides the number of rounds.
     pub at_once: usize,
+    /// How many lanes have messages of their own, as many each, first those of lane 0. Round i has
+    /// blocks of lane i mod lanes only. It divides `at_once`. 1 where any round may have any block.
+    pub lanes: usize,
     /// For how many rounds after its arrival a block may still be sent, or arrive once more. In any
-    /// round, the blocks of a message of which that holds lie within this many consecutive ones.
+    /// round, the blocks of a message of which that holds lie within as many consecutive ones as
+    /// this is steps of rounds that run concurrently.
     pub span: usize,
     /// What scratch is used for.
     pub scratch: ScratchUse,
+}
+
+impl Shape {
+    /// How many consecutive blocks of a message there are at most of which some may still be sent,
+    /// or arrive once more.
+    pub fn blocks_kept(&self) -> usize {
+        self.span.div_ceil(self.at_once).min(self.blocks)
+    }
 }
 
 /// What a plan uses scratch for.
@@ -406,6 +418,7 @@ const NOTHING: Shape = Shape {
     blocks: 1,
     rounds: 0,
     at_once: 1,
+    lanes: 1,
     span: 0,
     scratch: ScratchUse::Nothing,
 };

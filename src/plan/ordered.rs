@@ -86,6 +86,7 @@ impl Plan for Ordered {
             blocks: self.blocks,
             rounds: self.rounds(),
             at_once: 1,
+            lanes: 1,
             span: self.rounds(),
             scratch: ScratchUse::Partials,
         }

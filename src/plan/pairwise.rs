@@ -48,6 +48,7 @@ impl Plan for Pairwise {
             blocks: self.segments,
             rounds: self.processes.saturating_sub(1) * self.segments,
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

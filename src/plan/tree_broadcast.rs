@@ -37,6 +37,7 @@ impl Plan for TreeBroadcast {
             blocks: 1,
             rounds: 1 + self.tree.most_children(),
             at_once: 1,
+            lanes: 1,
             span: 0,
             scratch: ScratchUse::Nothing,
         }

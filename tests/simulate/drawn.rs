@@ -34,7 +34,9 @@ fn chances() -> impl Strategy<Value = Option<Chance>> {
 fn stages() -> impl Strategy<Value = DrawnStage> {
     let weights = prop::option::of(prop::collection::vec(0..5usize, 1..50));
     let kinds = prop::sample::select(KINDS.to_vec());
-    let numbers = (1..20usize, 1..40usize);
+    // Mostly few blocks, and at times more than are kept at once.
+    let blocks = prop_oneof![3 => 1..20usize, 1 => 20..80usize];
+    let numbers = (blocks, 1..40usize);
     (kinds, 0..1000usize, numbers, any::<bool>(), weights).prop_map(
         |(kind, root, (blocks, segment), in_place, weights)| DrawnStage {
             kind,

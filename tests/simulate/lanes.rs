@@ -7,7 +7,7 @@ use circulant::nodes::{Nodes, Placement};
 use circulant::plan::Plan;
 use circulant::schedule::Rule;
 use circulant::select::{self, Algorithm, Cut, Facts, Operation, Order, Settings};
-use circulant::stage::{Lanes, Stages, consecutive, even};
+use circulant::stage::{Lanes, Stages, consecutive, even, shares};
 use circulant::team::{Machine, Team};
 
 use crate::leaders::{
@@ -392,6 +392,39 @@ fn broadcasts_by_lanes_need_no_scratch() {
         let stages = broadcast_at_root(&nodes, (n, lanes), root);
         let pacing = pacing(&Settings::default());
         assert_eq!(scratch_units(&stages, pacing), 0, "{nodes:?} {lanes} {n}");
+    }
+}
+
+/// The messages of a lane have 1/L of the units, so all lanes together need no more scratch than
+/// leaders do.
+#[test]
+fn reduce_scatters_by_heads_need_the_scratch_of_leaders() {
+    let units = |nodes: &Arc<Nodes>, lanes, cut| {
+        let p = nodes.processes();
+        let ranks: Vec<_> = (0..p).collect();
+        let (team, machine) = (
+            Team::whole(p, 0, Rule::Halving),
+            Machine::new(nodes.clone(), &ranks, 0, Rule::Halving),
+        );
+        let messages: Vec<_> = consecutive((0..p).map(|rank| 960 * (1 + rank % 3))).collect();
+        let (mut stages, shares) = (Stages::default(), shares(&messages, lanes));
+        stages.reduce_scatter_by_leaders((&team, &machine), &shares, cut, false);
+        scratch_units(&stages, pacing(&Settings::default()))
+    };
+    let cuts = [Cut::Blocks(5), Cut::Blocks(60), Cut::Segments(usize::MAX)];
+    for nodes in every_nodes().filter(|nodes| nodes.smallest() > 1) {
+        for (cut, lanes) in cuts
+            .into_iter()
+            .flat_map(|cut| [2, 4, 8].map(|lanes| (cut, lanes)))
+        {
+            if lanes <= nodes.smallest() {
+                let [alone, all] = [1, lanes].map(|lanes| units(&nodes, lanes, cut));
+                assert!(
+                    all <= alone,
+                    "{nodes:?} {lanes} {cut:?}: {all} after {alone}"
+                );
+            }
+        }
     }
 }
 

@@ -303,18 +303,37 @@ fn across(
     }
 }
 
-/// Which ranks lead their nodes.
-fn leaders(nodes: &Arc<Nodes>, messages: &[Span]) -> Vec<bool> {
-    let ranks: Vec<_> = (0..nodes.processes()).collect();
-    let leads = |&rank: &usize| {
+/// The units of each rank that it need not send to a head, or receive from one: those of the lane
+/// whose head it is.
+fn led(nodes: &Arc<Nodes>, shares: &[Span]) -> Vec<usize> {
+    let p = nodes.processes();
+    let ranks: Vec<_> = (0..p).collect();
+    let units = |&rank: &usize| {
         let machine = Machine::new(nodes.clone(), &ranks, rank, Rule::Halving);
-        lane_of(&machine, messages) == Some(0)
+        lane_of(&machine, shares).map_or(0, |lane| shares[lane * p + rank].length)
     };
-    ranks.iter().map(leads).collect()
+    ranks.iter().map(units).collect()
 }
 
-/// What others have comes into a node once. A leader receives all but its own message, and the
-/// others of its node all messages: theirs come back to them among those of the node.
+/// Every other cut, by one lane, and by as many as the smallest node has processes.
+fn cuts_by_lanes(nodes: &Nodes, which: usize) -> impl Iterator<Item = (Cut, usize)> {
+    let most = nodes.smallest();
+    let lanes = move |cut| {
+        [1, most]
+            .into_iter()
+            .take(most.min(2))
+            .map(move |lanes| (cut, lanes))
+    };
+    CUTS.into_iter().skip(which % 2).step_by(2).flat_map(lanes)
+}
+
+/// Whether lanes take as many steps as leaders do.
+fn are_steps_alike(lanes: usize, cut: Cut) -> bool {
+    lanes == 1 || !matches!(cut, Cut::Segments(25))
+}
+
+/// What others have comes into a node once. The head of a lane receives all but its own message of
+/// it, and the others of its node all messages: theirs come back to them among those of the node.
 #[test]
 fn an_allgather_enters_each_node_once() {
     for nodes in every_nodes() {
@@ -322,23 +341,25 @@ fn an_allgather_enters_each_node_once() {
         for (which, lengths) in lengths(p).into_iter().enumerate() {
             let total: usize = lengths.iter().sum();
             let messages: Vec<_> = consecutive(lengths.iter().copied()).collect();
-            let leads = leaders(&nodes, &messages);
-            for cut in CUTS.into_iter().skip(which % 2).step_by(2) {
+            for (cut, lanes) in cuts_by_lanes(&nodes, which) {
                 let kinds = [
                     Collective::AllBroadcast,
                     Collective::Allgather(Rule::Halving),
                 ];
+                let shares = shares(&messages, lanes);
                 let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
                 let whole = problem(Collective::AllBroadcast, lengths.clone(), 1, p);
                 let solved = solve(&whole, &nodes, |stages, on| {
-                    stages.allgather_by_leaders(on, &shares(&messages, 1), cut);
+                    stages.allgather_by_leaders(on, &shares, cut);
                 });
-                solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
-                if are_whole(&lengths, cut) {
+                if are_steps_alike(lanes, cut) {
+                    solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
+                }
+                if lanes == 1 && are_whole(&lengths, cut) {
                     solved.expect_units_of_ports(&flat);
                 }
-                let received = |rank: usize| total - usize::from(leads[rank]) * lengths[rank];
-                solved.expect_units(|count| count.received, received);
+                let led = led(&nodes, &shares);
+                solved.expect_units(|count| count.received, |rank| total - led[rank]);
                 let others = |node| total - solved.of_node(node, &lengths);
                 solved.expect_crossing(|port| port.entered.units, others);
             }
@@ -353,12 +374,12 @@ fn a_reduce_scatter_leaves_each_node_once() {
         for (which, lengths) in lengths(p).into_iter().enumerate() {
             let total: usize = lengths.iter().sum();
             let messages: Vec<_> = consecutive(lengths.iter().copied()).collect();
-            let leads = leaders(&nodes, &messages);
-            for (turn, cut) in CUTS.into_iter().enumerate().skip(which % 2).step_by(2) {
+            for (turn, (cut, lanes)) in cuts_by_lanes(&nodes, which).enumerate() {
                 let kinds = [
                     Collective::AllReduction,
                     Collective::ReduceScatter(Rule::Halving),
                 ];
+                let shares = shares(&messages, lanes);
                 let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
                 let in_place = (turn + p) % 3 == 0;
                 let whole = Problem {
@@ -366,14 +387,16 @@ fn a_reduce_scatter_leaves_each_node_once() {
                     ..problem(Collective::AllReduction, lengths.clone(), 1, p)
                 };
                 let solved = solve(&whole, &nodes, |stages, on| {
-                    stages.reduce_scatter_by_leaders(on, &shares(&messages, 1), cut, in_place);
+                    stages.reduce_scatter_by_leaders(on, &shares, cut, in_place);
                 });
-                solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
-                if are_whole(&lengths, cut) {
+                if are_steps_alike(lanes, cut) {
+                    solved.expect_rounds(&flat, 1, |rank| solved.rounds_of_direct(rank));
+                }
+                if lanes == 1 && are_whole(&lengths, cut) {
                     solved.expect_units_of_ports(&flat);
                 }
-                let sent = |rank: usize| total - usize::from(leads[rank]) * lengths[rank];
-                solved.expect_units(|count| count.sent, sent);
+                let led = led(&nodes, &shares);
+                solved.expect_units(|count| count.sent, |rank| total - led[rank]);
                 let others = |node| total - solved.of_node(node, &lengths);
                 solved.expect_crossing(|port| port.left.units, others);
                 assert_eq!(solved.reduced(), (p - 1) * total, "{}", solved.name);

@@ -10,7 +10,7 @@ use strum::VariantArray;
 use circulant::nodes::{Nodes, Placement};
 use circulant::plan::{
     AnyPlan, Block, Broadcast, Concurrent, Division, Doubling, Heads, Leaders, Messages, Plan,
-    Round, Schedules, ScratchUse, Segments, Shape, Source, Stream,
+    Round, Schedules, ScratchUse, Segments, Source, Stream,
 };
 use circulant::schedule::{Rule, Sequence, Skips};
 use circulant::select::Cut;
@@ -149,7 +149,11 @@ fn visit_nodes(nodes: &Arc<Nodes>, check: &mut impl FnMut(Problem<'_>)) {
                 stages.reduction_by_lanes(on, root, (n, lanes), 0..100, false);
             }
         }
-        for cut in [Cut::Blocks(5), Cut::Segments(3), Cut::Segments(1000)] {
+        for cut in [5, 40]
+            .map(Cut::Blocks)
+            .into_iter()
+            .chain([3, 1000].map(Cut::Segments))
+        {
             for lanes in lanes {
                 let shares = shares(&messages, lanes);
                 stages.allgather_by_leaders(on, &shares, cut);
@@ -218,6 +222,31 @@ fn visit_all(mut check: impl FnMut(Problem<'_>)) {
     for sizes in [[1, 1], [1, 5], [7, 3], [4, 8], [9, 16]] {
         visit_groups(sizes, &mut check);
     }
+}
+
+/// A round has blocks of its lane only: of one plan of several that run concurrently.
+#[test]
+fn rounds_have_blocks_of_one_lane() {
+    let mut most = 0;
+    visit_all(|problem| {
+        let shape = problem.plans[0].shape();
+        assert_eq!(shape.at_once % shape.lanes, 0, "{}", problem.name);
+        most = most.max(shape.lanes);
+        let each = shape.messages / shape.lanes;
+        for (index, round) in problem
+            .rounds
+            .iter()
+            .flat_map(|rounds| rounds.iter().enumerate())
+        {
+            let sent = round.sends.iter().map(|sent| sent.block);
+            let blocks = sent.chain(round.receives.iter().map(|arrived| arrived.block));
+            for block in blocks {
+                let lane = block.message / each;
+                assert_eq!(lane, index % shape.lanes, "{}: round {index}", problem.name);
+            }
+        }
+    });
+    assert_eq!(most, 32);
 }
 
 /// Whether the width of each round is that of some process.
@@ -374,10 +403,11 @@ fn lives(rounds: &[Round]) -> HashMap<Block, (usize, usize)> {
 #[test]
 fn partial_results_are_needed_no_longer_than_plans_say() {
     visit_all(|problem| {
-        let Shape { scratch, span, .. } = problem.plans[0].shape();
-        if scratch != ScratchUse::Partials {
+        let shape = problem.plans[0].shape();
+        if shape.scratch != ScratchUse::Partials {
             return;
         }
+        let (span, kept) = (shape.span, shape.blocks_kept());
         for (rank, rounds) in problem.rounds.iter().enumerate() {
             // The lowest and the highest of each message, by round.
             let mut needed = HashMap::<(usize, usize), (usize, usize)>::new();
@@ -388,7 +418,7 @@ fn partial_results_are_needed_no_longer_than_plans_say() {
                     let blocks = needed.entry((block.message, index));
                     let (low, high) = blocks.or_insert((block.index, block.index));
                     (*low, *high) = ((*low).min(block.index), (*high).max(block.index));
-                    assert!(*high - *low < span, "{}: {low} to {high}", name());
+                    assert!(*high - *low < kept, "{}: {low} to {high}", name());
                 }
             }
         }
