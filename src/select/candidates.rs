@@ -324,8 +324,7 @@ pub(super) fn by_leaders(
 ///   all that is gathered or scattered, that is one, if it is large.
 /// - What has one block, by all processes of equal nodes.
 /// - Otherwise as by the leaders that take the least time, if it is large: where nodes differ in
-///   size, or one block would move more than several do. Reduce-scatters only if a rule asks for
-///   it: by several lanes they may need more scratch than there is, where by leaders they do not.
+///   size, or one block would move more than several do.
 fn by_lanes(
     facts: &Facts,
     settings: &Settings,
@@ -340,13 +339,7 @@ fn by_lanes(
         return in_blocks_by_lanes(facts, settings, in_blocks, lanes);
     }
     let by_all = in_one_block_by_lanes(facts, settings, sizing);
-    let scatters = facts.operation.combines() && !facts.operation.is_whole();
-    if may_be && scatters && !is_given && facts.largest > facts.bytes / 2 {
-        // Most of it would be on one lane. What is learned of calls in which one process gets all
-        // may be taken for these.
-        return None;
-    }
-    let is_by_all = is_given && by_all.is_some() || scatters && !is_given;
+    let is_by_all = is_given && by_all.is_some();
     if !may_be || is_by_all || facts.operation.is_rooted() {
         return by_all;
     }
@@ -565,8 +558,8 @@ mod tests {
         assert!(matches!(by_lanes, Some(Algorithm::Lanes { lanes: 4, .. })));
     }
 
-    /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. Nearly
-    /// everything is gathered so, too, unless it is small or settings say so, and not scattered.
+    /// What one process has, or gets, alone is by lanes as a broadcast or a reduction is. So is
+    /// nearly everything, unless it is small or settings say so.
     #[test]
     fn what_is_of_one_process_is_by_lanes_in_blocks() {
         let settings = Settings::default();
@@ -590,9 +583,8 @@ mod tests {
                 |bytes, largest, sizing| is_in_blocks(lanes_of(operation, bytes, largest, sizing));
             let (least, unmeasured) = (256 << 10, Sizing::Unmeasured);
             assert_eq!(of(least, least, unmeasured), Some(true));
-            let nearly = Some(true).filter(|_| operation == Operation::Allgatherv);
-            assert_eq!(of(least, least - 1, unmeasured), nearly);
-            assert_eq!(of(least, least / 2 + 1, unmeasured), nearly);
+            assert_eq!(of(least, least - 1, unmeasured), Some(true));
+            assert_eq!(of(least, least / 2 + 1, unmeasured), Some(true));
             assert_eq!(of(least, least / 64, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, unmeasured), Some(false));
             assert_eq!(of(least - 1, least - 1, Sizing::Given), Some(true));
