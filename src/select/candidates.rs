@@ -25,6 +25,9 @@ const FLAT: usize = 4;
 /// The most candidates of ours: one more is in shared memory, and one by lanes.
 const SLOTS: usize = 2 * FLAT + 2;
 
+/// The most candidates by lanes, of which one is tried.
+const LANES: usize = 1 + FLAT;
+
 /// The most candidates, the MPI library among them.
 pub const PLACES: usize = 1 + SLOTS;
 
@@ -179,13 +182,14 @@ pub(super) fn candidates(
     sizing: Sizing,
 ) -> impl Iterator<Item = Candidate> {
     let facts = *facts;
-    let mut slots = slots(&facts, settings, sizing);
+    let (others, by_lanes) = all(&facts, settings, sizing);
     // Of candidates that cost the same the first counts.
-    let lanes = slots[SLOTS - 1];
-    if lanes.is_some_and(|lanes| are_preferred(lanes, &facts, sizing)) {
-        slots.rotate_right(1);
-    }
-    slots.into_iter().flatten().map(move |algorithm| Candidate {
+    let is_preferred = move |&by_lanes: &Algorithm| are_preferred(by_lanes, &facts, sizing);
+    let [preferred, less] = [by_lanes, by_lanes].map(|all| all.into_iter().flatten());
+    let first = preferred.filter(is_preferred);
+    let last = less.filter(move |by_lanes| !is_preferred(by_lanes));
+    let all = first.chain(others.into_iter().flatten()).chain(last);
+    all.map(move |algorithm| Candidate {
         algorithm,
         cost: cost::circulant(&facts, algorithm),
     })
@@ -204,8 +208,30 @@ pub(super) enum Sizing {
     Measured(Network),
 }
 
-/// The algorithms of a call, each at a place of its own.
+/// The algorithms of a call, each at a place of its own: of those by lanes the fastest, on the
+/// network that is known or that is shipped.
 fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm>; SLOTS] {
+    let (others, by_lanes) = all(facts, settings, sizing);
+    let network = match sizing {
+        Sizing::Measured(network) => network,
+        Sizing::Unmeasured | Sizing::Fewer => Network::SHIPPED,
+        Sizing::Given => Network::of_blocks(facts.operation, settings),
+    };
+    let by_lanes = by_lanes.into_iter().flatten().map(|algorithm| Candidate {
+        algorithm,
+        cost: cost::circulant(facts, algorithm),
+    });
+    let by_lanes = fastest(by_lanes, network).map(|candidate| candidate.algorithm);
+    let mut all = others.into_iter().chain([by_lanes]);
+    std::array::from_fn(|_| all.next().flatten())
+}
+
+/// The algorithms of a call: each at its place, and those by lanes, which have one place together.
+fn all(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+) -> ([Option<Algorithm>; SLOTS - 1], [Option<Algorithm>; LANES]) {
     let of_process = match sizing {
         Sizing::Measured(network) => {
             Sizing::Measured(network.shared_by(facts.processes_per_node()))
@@ -220,8 +246,8 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
     };
     let by_leaders = by_leaders(facts, settings, sizing);
     let by_lanes = by_lanes(facts, settings, sizing, &by_leaders);
-    let mut all = flat.into_iter().chain(by_leaders).chain([shared, by_lanes]);
-    std::array::from_fn(|_| all.next().flatten())
+    let mut others = flat.into_iter().chain(by_leaders).chain([shared]);
+    (std::array::from_fn(|_| others.next().flatten()), by_lanes)
 }
 
 /// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of
@@ -234,7 +260,6 @@ fn flat(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorithm
         let others = others.map(|blocks| of(blocks).filter(|_| blocks != n));
         [single, of(n), others[0], others[1]]
     };
-    let only = |algorithm| [Some(algorithm), None, None, None];
     let doubling = Algorithm::Doubling { segment };
     let one_or_several = || {
         let is_allowed = facts.bytes.saturating_mul(2) <= settings.scratch_max;
@@ -323,47 +348,44 @@ pub(super) fn by_leaders(
 /// - A broadcast or a reduction in as many blocks as by leaders. Where one process has, or gets,
 ///   all that is gathered or scattered, that is one, if it is large.
 /// - What has one block, by all processes of equal nodes.
-/// - Otherwise as by the leaders that take the least time, if it is large: where nodes differ in
-///   size, or one block would move more than several do.
+/// - What has parts, and is large, as by leaders besides: where nodes differ in size, or one block
+///   would move more than several do.
 fn by_lanes(
     facts: &Facts,
     settings: &Settings,
     sizing: Sizing,
     by_leaders: &[Option<Algorithm>; FLAT],
-) -> Option<Algorithm> {
+) -> [Option<Algorithm>; LANES] {
     let lanes = settings.lanes.min(facts.least_processes_per_node());
     let is_given = matches!(sizing, Sizing::Given);
     let may_be = lanes > 1 && (facts.bytes >= HEADS_FROM || is_given);
     if may_be && facts.is_of_one() {
-        let in_blocks = by_leaders[1]?.blocks();
-        return in_blocks_by_lanes(facts, settings, in_blocks, lanes);
+        let blocks = by_leaders[1].map(Algorithm::blocks);
+        return only(blocks.and_then(|n| in_blocks_by_lanes(facts, settings, n, lanes)));
     }
     let by_all = in_one_block_by_lanes(facts, settings, sizing);
     let is_by_all = is_given && by_all.is_some();
-    if !may_be || is_by_all || facts.operation.is_rooted() {
-        return by_all;
+    if !may_be || is_by_all {
+        return only(by_all);
     }
-    let network = match sizing {
-        Sizing::Measured(network) => network,
-        Sizing::Unmeasured | Sizing::Fewer => Network::SHIPPED,
-        Sizing::Given => Network::of_blocks(facts.operation, settings),
-    };
     let are_all = facts.smallest_node.is_none() && lanes == facts.processes_per_node();
-    let of_heads = |&leaders: &Algorithm| match leaders {
+    let by_heads = by_leaders.iter().map(|&leaders| match leaders? {
         // These would be by all.
         Algorithm::Leaders {
             cut: Cut::Segments(_),
         } if are_all => None,
         Algorithm::Leaders { cut } => Some(Algorithm::Lanes { cut, lanes }),
         _ => None,
-    };
-    let by_heads = by_leaders.iter().flatten().filter_map(of_heads);
-    let all = by_all.into_iter().chain(by_heads);
-    let all = all.map(|algorithm| Candidate {
-        algorithm,
-        cost: cost::circulant(facts, algorithm),
     });
-    fastest(all, network).map(|candidate| candidate.algorithm)
+    let mut all = [by_all].into_iter().chain(by_heads);
+    std::array::from_fn(|_| all.next().flatten())
+}
+
+/// This algorithm in the first place, and no other.
+fn only<const N: usize>(algorithm: impl Into<Option<Algorithm>>) -> [Option<Algorithm>; N] {
+    let mut all = [None; N];
+    all[0] = algorithm.into();
+    all
 }
 
 /// In so many blocks, if there is scratch.
