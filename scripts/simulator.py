@@ -15,9 +15,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# By default: so many calls of each size, and the last of them.
+# By default: so many calls of each size; and of small ones, of which trials are a larger part.
 CALLS = 40
-SETTLED = 9
+CALLS_OF_SMALL = 400
 COLUMNS = [
     "figure", "hosts", "p", "operation", "input", "bytes", "variant", "settings", "repetition", "seconds",
     "run_wall_s", "run_memory_mb",
@@ -190,9 +190,15 @@ def execute(program, run):
     return [steady(rows, size) for size in dict.fromkeys(row["bytes"] for row in rows)]
 
 
+def counted(calls):
+    """How many of the last calls count: some less than a quarter."""
+    return (calls - 1) // 4
+
+
 def steady(rows, size):
     """Of the last calls of this size the one whose time is the median. A few may still be trials."""
-    last = [row for row in rows if row["bytes"] == size][-SETTLED:]
+    of_size = [row for row in rows if row["bytes"] == size]
+    last = of_size[-counted(len(of_size)) :]
     return sorted(last, key=lambda row: float(row["seconds"]))[len(last) // 2]
 
 
