@@ -158,8 +158,8 @@ impl Sizes {
         let (shape, view) = (stage.plan.shape(), &stage.view);
         let each = view.messages.len() / shape.lanes;
         let (mut all, mut largest) = (0usize, 0);
-        for length in view.lengths().skip(lane * each).take(each) {
-            let block = view.cutting.longest(shape.blocks.max(1), length);
+        for span in view.messages.iter().skip(lane * each).take(each) {
+            let block = view.cutting.longest(shape.blocks.max(1), span.length);
             all = all.saturating_add(block);
             largest = largest.max(block);
         }
@@ -175,28 +175,37 @@ impl Sizes {
 /// Which blocks of a reduction have arrived, and where their partial results are.
 ///
 /// A message has as many entries as blocks of it can be between their first arrival and their last
-/// round ([`Shape::blocks_kept`]), so the memory does not grow with the number of blocks.
+/// round ([`Shape::blocks_kept`]), so the memory does not grow with the number of blocks. Entries
+/// of earlier stages are left where they are: a stage numbers its blocks on from theirs.
 #[derive(Debug, Default)]
 pub(super) struct Accumulators {
     /// Entries a message.
     kept: usize,
+    /// The blocks of a message: of this stage, and of all that were before.
+    blocks: u64,
+    before: u64,
     /// Block b of a message is at b mod kept.
-    entries: Vec<Option<Accumulator>>,
+    entries: Vec<Accumulator>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Accumulator {
-    block: usize,
+    /// The number of its block, from 1: 0 if there is none.
+    number: u64,
     offset: usize,
 }
 
 impl Accumulators {
-    /// Forgets all entries, and makes room for those of a plan of this shape.
+    /// Forgets all blocks, and makes room for those of a plan of this shape.
     pub(super) fn clear(&mut self, shape: &Shape) {
+        self.before += self.blocks;
+        self.blocks = shape.blocks as u64;
         let has_partials = shape.scratch == ScratchUse::Partials;
         self.kept = if has_partials { shape.blocks_kept() } else { 0 };
-        self.entries.clear();
-        self.entries.resize(shape.messages * self.kept, None);
+        let needed = shape.messages * self.kept;
+        if self.entries.len() < needed {
+            self.entries.resize(needed, Accumulator::default());
+        }
     }
 
     /// Where the partial result of `block` is, if one has arrived.
@@ -205,19 +214,19 @@ impl Accumulators {
             return None;
         }
         let entry = self.entries[self.index(block)];
-        let accumulator = entry.filter(|accumulator| accumulator.block == block.index);
-        accumulator.map(|accumulator| accumulator.offset)
+        (entry.number == self.number(block)).then_some(entry.offset)
     }
 
     pub(super) fn set(&mut self, block: Block, offset: usize) {
-        let index = self.index(block);
-        self.entries[index] = Some(Accumulator {
-            block: block.index,
-            offset,
-        });
+        let (index, number) = (self.index(block), self.number(block));
+        self.entries[index] = Accumulator { number, offset };
     }
 
     fn index(&self, block: Block) -> usize {
         block.message * self.kept + block.index % self.kept
+    }
+
+    fn number(&self, block: Block) -> u64 {
+        self.before + block.index as u64 + 1
     }
 }

@@ -118,8 +118,8 @@ pub struct Shape {
     /// blocks of lane i mod lanes only. It divides `at_once`. 1 where any round may have any block.
     pub lanes: usize,
     /// For how many rounds after its arrival a block may still be sent, or arrive once more. In any
-    /// round, the blocks of a message of which that holds lie within as many consecutive ones as
-    /// this is steps of rounds that run concurrently.
+    /// round, the blocks of a message of which that holds lie within ceil(span / at_once)
+    /// consecutive ones.
     pub span: usize,
     /// What scratch is used for.
     pub scratch: ScratchUse,

@@ -7,7 +7,7 @@ use circulant::nodes::{Nodes, Placement};
 use circulant::plan::Plan;
 use circulant::schedule::Rule;
 use circulant::select::{self, Algorithm, Cut, Facts, Operation, Order, Settings};
-use circulant::stage::{Lanes, Stages, consecutive, even, shares};
+use circulant::stage::{Lanes, Span, Stages, consecutive, even, shares};
 use circulant::team::{Machine, Team};
 
 use crate::leaders::{
@@ -395,35 +395,36 @@ fn broadcasts_by_lanes_need_no_scratch() {
     }
 }
 
-/// The messages of a lane have 1/L of the units, so all lanes together need no more scratch than
-/// leaders do.
+/// Scratch of rank 0 in a reduce-scatter of these messages by so many lanes.
+fn scratch_by_heads(nodes: &Arc<Nodes>, messages: &[Span], (cut, lanes): (Cut, usize)) -> usize {
+    let p = nodes.processes();
+    let ranks: Vec<_> = (0..p).collect();
+    let team = Team::whole(p, 0, Rule::Halving);
+    let machine = Machine::new(nodes.clone(), &ranks, 0, Rule::Halving);
+    let mut stages = Stages::default();
+    let shares = shares(messages, lanes);
+    stages.reduce_scatter_by_leaders((&team, &machine), &shares, cut, false);
+    scratch_units(&stages, pacing(&Settings::default()))
+}
+
+/// The messages of a lane have 1/L of the units. So all lanes together need no more scratch than
+/// leaders do, where blocks can be divided.
 #[test]
 fn reduce_scatters_by_heads_need_the_scratch_of_leaders() {
-    let units = |nodes: &Arc<Nodes>, lanes, cut| {
-        let p = nodes.processes();
-        let ranks: Vec<_> = (0..p).collect();
-        let (team, machine) = (
-            Team::whole(p, 0, Rule::Halving),
-            Machine::new(nodes.clone(), &ranks, 0, Rule::Halving),
-        );
-        let messages: Vec<_> = consecutive((0..p).map(|rank| 960 * (1 + rank % 3))).collect();
-        let (mut stages, shares) = (Stages::default(), shares(&messages, lanes));
-        stages.reduce_scatter_by_leaders((&team, &machine), &shares, cut, false);
-        scratch_units(&stages, pacing(&Settings::default()))
-    };
-    let cuts = [Cut::Blocks(5), Cut::Blocks(60), Cut::Segments(usize::MAX)];
     for nodes in every_nodes().filter(|nodes| nodes.smallest() > 1) {
-        for (cut, lanes) in cuts
+        let lengths = (0..nodes.processes()).map(|rank| 960 * (1 + rank % 3));
+        let messages: Vec<_> = consecutive(lengths).collect();
+        let lanes = [2, 4, 8]
             .into_iter()
-            .flat_map(|cut| [2, 4, 8].map(|lanes| (cut, lanes)))
-        {
-            if lanes <= nodes.smallest() {
-                let [alone, all] = [1, lanes].map(|lanes| units(&nodes, lanes, cut));
-                assert!(
-                    all <= alone,
-                    "{nodes:?} {lanes} {cut:?}: {all} after {alone}"
-                );
-            }
+            .filter(|&lanes| lanes <= nodes.smallest());
+        let cuts = [Cut::Blocks(5), Cut::Blocks(60), Cut::Segments(usize::MAX)];
+        for (lanes, cut) in lanes.flat_map(|lanes| cuts.map(|cut| (lanes, cut))) {
+            let [alone, all] =
+                [1, lanes].map(|lanes| scratch_by_heads(&nodes, &messages, (cut, lanes)));
+            assert!(
+                all <= alone,
+                "{nodes:?} {lanes} {cut:?}: {all} after {alone}"
+            );
         }
     }
 }

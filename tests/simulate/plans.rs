@@ -149,11 +149,9 @@ fn visit_nodes(nodes: &Arc<Nodes>, check: &mut impl FnMut(Problem<'_>)) {
                 stages.reduction_by_lanes(on, root, (n, lanes), 0..100, false);
             }
         }
-        for cut in [5, 40]
-            .map(Cut::Blocks)
-            .into_iter()
-            .chain([3, 1000].map(Cut::Segments))
-        {
+        // More blocks than are kept at once, where that does not take long.
+        let several = Cut::Blocks(if p <= 33 { 40 } else { 5 });
+        for cut in [several, Cut::Segments(3), Cut::Segments(1000)] {
             for lanes in lanes {
                 let shares = shares(&messages, lanes);
                 stages.allgather_by_leaders(on, &shares, cut);
