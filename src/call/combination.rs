@@ -306,10 +306,40 @@ impl Combination {
         let of_rank = |rank: usize| shares.iter().skip(rank).step_by(processes);
         let length = |rank| of_rank(rank).skip(1).map(|span| span.length).sum::<usize>();
         let most = of_lane + (0..processes).map(length).max().unwrap_or(0);
-        let mut stages = service.spare.stages();
-        stages.reduce_scatter_by_leaders((&service.team, machine), &shares, cut, false);
-        let scratch = scratch_units(&stages, service.pacing);
+        let (stages, scratch) = self.stages_by_leaders(cut, service, machine, &shares, most);
         self.run_stages(service, stages, scratch, aside, most)
+    }
+
+    /// The stages of a reduce-scatter by leaders, and their scratch, beside which up to `most`
+    /// elements are put aside. One block is kept to the end by all that it passes. Where so much is
+    /// not allowed there are several blocks, and more and more of them, so that less is kept.
+    fn stages_by_leaders(
+        &self,
+        mut cut: Cut,
+        service: &mut Service,
+        machine: &Machine,
+        shares: &[Span],
+        most: usize,
+    ) -> (Stages, usize) {
+        /// The first that are tried instead of one.
+        const SEVERAL: usize = 16;
+        let longest = shares.iter().map(|span| span.length).max().unwrap_or(0);
+        let size = self.input.datatype().size();
+        loop {
+            let mut stages = service.spare.stages();
+            stages.reduce_scatter_by_leaders((&service.team, machine), shares, cut, false);
+            let scratch = scratch_units(&stages, service.pacing);
+            let more = match cut {
+                Cut::Segments(_) => SEVERAL,
+                Cut::Blocks(blocks) => blocks.saturating_mul(2),
+            };
+            let bytes = scratch.saturating_add(most).saturating_mul(size);
+            if more > longest || service.pool.allows(bytes) {
+                return (stages, scratch);
+            }
+            service.spare.keep_stages(stages);
+            cut = Cut::Blocks(more);
+        }
     }
 
     /// In place, what others contributed is combined in the result, where the input is. So the

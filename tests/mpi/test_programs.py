@@ -583,6 +583,18 @@ def test_allreduce_in_pieces(mpi, report, ints, segment, scratch):
 
 
 @pytest.mark.any_mpi
+@pytest.mark.parametrize("algorithm", ["leaders", "lanes"])
+def test_reduce_scatter_in_blocks(mpi, report, algorithm):
+    """Where scratch does not hold what passes leaders in one block. The last node has a process less."""
+    settings = {"NODE_SIZE": 3, "REDUCE_SCATTER": algorithm, "SCRATCH_MAX": 400_000}
+    command = [mpi.program("sequence"), "reduce_scatter:160000x3"]
+    run = mpi.preloaded(5, command, report, settings).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {"reduce_scatter": {"circulant": 3}}
+    assert run_by(algorithm, run) == {"reduce_scatter"}
+
+
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("operation", [op for op in OPERATIONS if op not in NOT_PIPELINED])
 def test_rounds_and_blocks(mpi, report, operation):
     """The report's rounds are those of the algorithm: n - 1 + q with the n blocks that were set."""
