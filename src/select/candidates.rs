@@ -58,6 +58,15 @@ pub struct Candidate {
     pub cost: Cost,
 }
 
+impl Candidate {
+    fn new(facts: &Facts, algorithm: Algorithm) -> Candidate {
+        Candidate {
+            algorithm,
+            cost: cost::circulant(facts, algorithm),
+        }
+    }
+}
+
 /// The fastest candidate on `network`.
 pub(super) fn fastest(
     candidates: impl Iterator<Item = Candidate>,
@@ -189,10 +198,7 @@ pub(super) fn candidates(
     let first = preferred.filter(is_preferred);
     let last = less.filter(move |by_lanes| !is_preferred(by_lanes));
     let all = first.chain(others.into_iter().flatten()).chain(last);
-    all.map(move |algorithm| Candidate {
-        algorithm,
-        cost: cost::circulant(&facts, algorithm),
-    })
+    all.map(move |algorithm| Candidate::new(&facts, algorithm))
 }
 
 /// How many blocks the candidates have.
@@ -217,10 +223,8 @@ fn slots(facts: &Facts, settings: &Settings, sizing: Sizing) -> [Option<Algorith
         Sizing::Unmeasured | Sizing::Fewer => Network::SHIPPED,
         Sizing::Given => Network::of_blocks(facts.operation, settings),
     };
-    let by_lanes = by_lanes.into_iter().flatten().map(|algorithm| Candidate {
-        algorithm,
-        cost: cost::circulant(facts, algorithm),
-    });
+    let by_lanes = by_lanes.into_iter().flatten();
+    let by_lanes = by_lanes.map(|algorithm| Candidate::new(facts, algorithm));
     let by_lanes = fastest(by_lanes, network).map(|candidate| candidate.algorithm);
     let mut all = others.into_iter().chain([by_lanes]);
     std::array::from_fn(|_| all.next().flatten())
@@ -372,7 +376,7 @@ fn by_lanes(
     let are_all = facts.smallest_node.is_none() && lanes == facts.processes_per_node();
     let move_enough_less = |by_heads: Algorithm| {
         let moved = |algorithm| cost::circulant(facts, algorithm).bytes;
-        let by_all = by_all.filter(|_| !are_all && !is_given);
+        let by_all = by_all.filter(|_| !are_all);
         by_all.is_none_or(|by_all| moved(by_heads) * MOVED_BY_ALL <= moved(by_all))
     };
     let by_heads = by_leaders.iter().map(|&leaders| {
@@ -385,8 +389,8 @@ fn by_lanes(
             _ => return None,
         };
         let by_heads = Algorithm::Lanes { cut, lanes };
-        let may_be = is_given || are_blocks_long(facts, cut, lanes) && move_enough_less(by_heads);
-        may_be.then_some(by_heads)
+        let is_worth = || are_blocks_long(facts, cut, lanes) && move_enough_less(by_heads);
+        (is_given || is_worth()).then_some(by_heads)
     });
     let mut all = [by_all].into_iter().chain(by_heads);
     std::array::from_fn(|_| all.next().flatten())
