@@ -5,6 +5,8 @@
 //! allgather it does because each block is computed on one process only; by the census, because it
 //! is used only where no order makes a difference ([`Operator::is_exact_on`]).
 
+use std::iter::successors;
+
 use super::check::{Comparison, Touched};
 use super::{Done, run, shared};
 use crate::communicator::{Service, State, Stop};
@@ -153,7 +155,7 @@ impl Combination {
                 (_, None) => stages.reduction(team, root, blocks, range, in_place),
             }
         };
-        let (stages, scratch) = self.stages_that_fit(service, algorithm, range.len(), add);
+        let (stages, scratch) = self.stages_of_blocks(service, algorithm, range.len(), add);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
     }
 
@@ -162,32 +164,54 @@ impl Combination {
     /// there are more of them, up to one for each of `most` units, if their scratch is not allowed
     /// otherwise. So it does not depend on that number, which may be what was measured, whether the
     /// call is ours.
-    fn stages_that_fit(
+    fn stages_of_blocks(
         &self,
         service: &mut Service,
         algorithm: Algorithm,
         most: usize,
         add: impl Fn(&mut Stages, &Service, (usize, Cutting)),
     ) -> (Stages, usize) {
-        let (mut n, q) = (algorithm.blocks(), service.team.skips().q());
+        let (n, q) = (algorithm.blocks(), service.team.skips().q());
         let is_exact = self.operator.is_exact_on(self.input.datatype());
         let cutting = if is_exact || service.machine_of(algorithm).is_some() {
             Cutting::Even
         } else {
             Cutting::in_strips(n, q)
         };
-        loop {
-            let mut stages = service.spare.stages();
-            add(&mut stages, service, (n, cutting));
-            let scratch = scratch_units(&stages, service.pacing);
-            let bytes = scratch.saturating_mul(self.input.datatype().size());
-            let more = n.saturating_mul(2).min(most / q.max(1) * q);
-            if cutting == Cutting::Even || more <= n || service.pool.allows(bytes) {
-                return (stages, scratch);
-            }
+        let most = if cutting == Cutting::Even {
+            n
+        } else {
+            most / q.max(1) * q
+        };
+        let more = |n: &usize| (*n < most).then(|| n.saturating_mul(2).min(most));
+        let blocks = successors(Some(n), more);
+        self.stages_that_fit(service, blocks, 0, |stages, service, n| {
+            add(stages, service, (n, cutting));
+        })
+    }
+
+    /// The stages that `add` appends for the first of `cuts`, of one or more, whose scratch is
+    /// allowed beside `aside` units, or else for the last; and that scratch.
+    fn stages_that_fit<C>(
+        &self,
+        service: &mut Service,
+        cuts: impl Iterator<Item = C>,
+        aside: usize,
+        add: impl Fn(&mut Stages, &Service, C),
+    ) -> (Stages, usize) {
+        let size = self.input.datatype().size();
+        let (mut stages, mut scratch) = (service.spare.stages(), 0);
+        for cut in cuts {
             service.spare.keep_stages(stages);
-            n = more;
+            stages = service.spare.stages();
+            add(&mut stages, service, cut);
+            scratch = scratch_units(&stages, service.pacing);
+            let bytes = scratch.saturating_add(aside).saturating_mul(size);
+            if service.pool.allows(bytes) {
+                break;
+            }
         }
+        (stages, scratch)
     }
 
     fn reduce_scatter(
@@ -230,7 +254,7 @@ impl Combination {
                 _ => stages.pipelined_reduce_scatter(team, parts(), blocks, false),
             }
         };
-        let (stages, scratch) = self.stages_that_fit(service, algorithm, longest, add);
+        let (stages, scratch) = self.stages_of_blocks(service, algorithm, longest, add);
         self.run_stages(service, stages, scratch, self.result_aside(), longest)
     }
 
@@ -315,7 +339,7 @@ impl Combination {
     /// not allowed there are several blocks, and more and more of them, so that less is kept.
     fn stages_by_leaders(
         &self,
-        mut cut: Cut,
+        cut: Cut,
         service: &mut Service,
         machine: &Machine,
         shares: &[Span],
@@ -324,22 +348,16 @@ impl Combination {
         /// The first that are tried instead of one.
         const SEVERAL: usize = 16;
         let longest = shares.iter().map(|span| span.length).max().unwrap_or(0);
-        let size = self.input.datatype().size();
-        loop {
-            let mut stages = service.spare.stages();
-            stages.reduce_scatter_by_leaders((&service.team, machine), shares, cut, false);
-            let scratch = scratch_units(&stages, service.pacing);
+        let cuts = successors(Some(cut), |cut| {
             let more = match cut {
                 Cut::Segments(_) => SEVERAL,
                 Cut::Blocks(blocks) => blocks.saturating_mul(2),
             };
-            let bytes = scratch.saturating_add(most).saturating_mul(size);
-            if more > longest || service.pool.allows(bytes) {
-                return (stages, scratch);
-            }
-            service.spare.keep_stages(stages);
-            cut = Cut::Blocks(more);
-        }
+            (more <= longest).then_some(Cut::Blocks(more))
+        });
+        self.stages_that_fit(service, cuts, most, |stages, service, cut| {
+            stages.reduce_scatter_by_leaders((&service.team, machine), shares, cut, false);
+        })
     }
 
     /// In place, what others contributed is combined in the result, where the input is. So the
