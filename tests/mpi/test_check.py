@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from cases import repeated
 from launch import NATIVE_ENVIRONMENT, OPERATIONS
 from test_programs import BY_LEADERS
 
@@ -41,7 +42,7 @@ def calls_of_ours(run):
     return {row["operation"]: row["calls"] for row in run.rows() if row["algorithm"] == "circulant"}
 
 
-@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
 @pytest.mark.parametrize("program", [*OPERATIONS, "absolute", "communicators"])
 def test_nothing_differs(mpi, native_run, report, program, processes):
     """All datatypes, also with gaps, in place and not; the program's operators, too."""
@@ -56,7 +57,7 @@ def test_nothing_differs(mpi, native_run, report, program, processes):
         assert checked == calls_of_ours(run)[program]
 
 
-@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
 @pytest.mark.parametrize("name", ["nodes", "blocks", "chunks", "gray", "one-block"])
 def test_nothing_differs_by_any_algorithm(mpi, report, name, processes):
     variants = {
@@ -77,7 +78,7 @@ def test_nothing_differs_by_any_algorithm(mpi, report, name, processes):
         assert checks(run, operation) == (3, 0)
 
 
-@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
 def test_rounding_is_no_difference(mpi, report, processes):
     """The program gets the results that it gets without checks, to the last bit."""
     command = [mpi.program("rounding")]
@@ -142,7 +143,7 @@ def with_fault(mpi, processes, command, report, rank=1, settings=None, **variabl
 SENDER = {"scatter": 0}
 
 
-@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_wrong_block_is_found(mpi, report, operation, processes):
     command = [mpi.program("sequence"), f"{operation}:40000x6"]

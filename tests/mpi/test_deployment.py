@@ -6,6 +6,8 @@ import shlex
 
 import pytest
 
+from cases import repeated
+
 FIRST = ["4", "464", "8", "65536", "65536i", "464i", "dup", "idup", "barrier", "allreduce", "allgather", "medley"]
 
 
@@ -26,7 +28,7 @@ def line_of(run):
     return lines[0]
 
 
-@pytest.mark.parametrize("force", [0, 1])
+@pytest.mark.parametrize("force", [1, *repeated(0)])
 @pytest.mark.parametrize("call", FIRST)
 def test_a_rank_without(mpi, report, call, force):
     """Whatever the program calls first, it goes on as without the library, and one line says which rank

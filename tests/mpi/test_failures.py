@@ -12,6 +12,7 @@ import warnings
 
 import pytest
 
+from cases import repeated
 from launch import IMPOSSIBLE
 from test_programs import BY_LEADERS, LANES, SHARED
 
@@ -272,8 +273,11 @@ def test_a_job_with_a_killed_process_ends(mpi, report, operation, more):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"FORCE": 1}, {"FORCE": 1, **SHARED}, {"SELECT": "tune", "NODE_SIZE": 1}],
-    ids=["forced", "shared", "learning"],
+    [
+        pytest.param({"FORCE": 1}, id="forced"),
+        pytest.param({"FORCE": 1, **SHARED}, id="shared", marks=pytest.mark.repeats),
+        pytest.param({"SELECT": "tune", "NODE_SIZE": 1}, id="learning", marks=pytest.mark.repeats),
+    ],
 )
 def test_a_job_with_a_stopped_process_goes_on(mpi, report, settings):
     """Stopped in calls, over and over, for half a second: natively and under the library."""
@@ -333,7 +337,7 @@ def runs_on_hosts(mpi, folder, *options, calls, bytes):
 
 
 @pytest.mark.xdist_group("hosts")  # one at a time
-@pytest.mark.parametrize("calls", [4, pytest.param(40, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("calls", [4, *repeated(40)])
 def test_lost_packets_are_no_harm(mpi, tmp_path, calls):
     runs = runs_on_hosts(mpi, tmp_path, "--loss", "5%", calls=calls, bytes=100_000)
     for run in runs.values():
@@ -341,7 +345,7 @@ def test_lost_packets_are_no_harm(mpi, tmp_path, calls):
 
 
 @pytest.mark.xdist_group("hosts")
-@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("seconds", [3, *repeated(30)])
 def test_a_job_with_a_host_cut_off_goes_on(mpi, tmp_path, seconds):
     """Cut off in broadcasts, after some of them: circulant's, and a trial's."""
     if seconds > 3 and mpi.family != "openmpi":

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from cases import repeated
 from launch import OPERATIONS
 from test_programs import ARGUMENTS, TRAPPED, compare, counted
 
@@ -361,7 +362,7 @@ def test_one_file_that_is_a_copy(mpi, installed, other, report):
     assert run.stderr == "", run.describe()
 
 
-@pytest.mark.parametrize("program", [*OPERATIONS, "communicators", "attributes"])
+@pytest.mark.parametrize("program", ["bcast", "communicators", "attributes", *repeated(*OPERATIONS[1:])])
 def test_one_file_for_every_mpi(mpi, native_run, other, report, program):
     """A build that is preloaded under another MPI opens the one for that, and passes all calls to it."""
     command = [mpi.program(program), *ARGUMENTS.get(program, [])]

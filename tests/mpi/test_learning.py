@@ -11,15 +11,12 @@ import tomllib
 
 import pytest
 
+from cases import repeated
 from test_programs import run_by
 
 # So many that the first call is worth a measurement of the network.
 BYTES = 2000000
 
-
-
-def repeated(*values):
-    return [pytest.param(value, marks=pytest.mark.repeats) for value in values]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from cases import repeated
 from launch import OPERATIONS
 from test_programs import SHARED, compare, counted
 
@@ -243,7 +244,7 @@ CHECKED = {"CHECK": 1, "CHECK_OPERATORS": 1}
 @pytest.mark.parametrize(
     "more", [{}, {"NODE_SIZE": 2}, SHARED, CHECKED], ids=["messages", "nodes", "shared", "checked"]
 )
-@pytest.mark.parametrize("processes", [3, pytest.param(5, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
 def test_freed_meanwhile(mpi, report, processes, more):
     """Operators that free themselves; and operators and datatypes that a thread frees during a call, where the MPI
     can do that natively (MPICH asks a datatype about itself when its message has arrived)."""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cases import repeated
 from test_huge import available_memory
 from test_programs import counted, grouped
 
@@ -85,7 +86,7 @@ def test_rounds(mpi, report, processes, rounds, algorithm):
 
 @pytest.mark.any_mpi
 @pytest.mark.xdist_group("huge")  # one at a time
-@pytest.mark.parametrize("algorithm", ["circulant", pytest.param("allgather", marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("algorithm", ["circulant", *repeated("allgather")])
 def test_huge(mpi, report, algorithm):
     """A message of more than 1 GiB; and a result of more elements than an int counts, which is an error."""
     if available_memory() < 9 << 30:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from cases import repeated
 from launch import OPERATIONS
 from test_programs import SHARED, run_by
 
@@ -52,7 +53,7 @@ def test_without_it_calls_stay_native(sharing):
     assert run.stderr == "" and memories(run) == [[0, 0, 0]] * 3
 
 
-@pytest.mark.parametrize("communicators", [30, pytest.param(1000, marks=pytest.mark.repeats)])
+@pytest.mark.parametrize("communicators", [30, *repeated(1000)])
 def test_memory_ends_with_its_communicator(sharing, communicators):
     run = sharing({}, communicators, timeout=300)
     assert run.outcomes("allreduce").keys() == {"circulant"}

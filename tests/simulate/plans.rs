@@ -407,16 +407,19 @@ fn partial_results_are_needed_no_longer_than_plans_say() {
         }
         let (span, kept) = (shape.span, shape.blocks_kept());
         for (rank, rounds) in problem.rounds.iter().enumerate() {
+            let lives = lives(rounds);
+            let messages = 1 + lives.keys().map(|block| block.message).max().unwrap_or(0);
             // The lowest and the highest of each message, by round.
-            let mut needed = HashMap::<(usize, usize), (usize, usize)>::new();
-            for (block, (first, last)) in lives(rounds) {
+            let mut needed = vec![None; messages * rounds.len()];
+            for (block, (first, last)) in lives {
                 let name = || format!("{}: {block:?} at process {rank}", problem.name);
                 assert!(last - first <= span, "{}: {first} to {last}", name());
-                for index in first..=last {
-                    let blocks = needed.entry((block.message, index));
-                    let (low, high) = blocks.or_insert((block.index, block.index));
-                    (*low, *high) = ((*low).min(block.index), (*high).max(block.index));
-                    assert!(*high - *low < kept, "{}: {low} to {high}", name());
+                let of_message = &mut needed[block.message * rounds.len()..][first..=last];
+                for blocks in of_message {
+                    let (low, high) = blocks.unwrap_or((block.index, block.index));
+                    let (low, high) = (low.min(block.index), high.max(block.index));
+                    assert!(high - low < kept, "{}: {low} to {high}", name());
+                    *blocks = Some((low, high));
                 }
             }
         }
