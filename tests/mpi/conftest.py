@@ -27,7 +27,7 @@ FEWEST = {1, 2, 3, 4, 5}
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "any_mpi: does not depend on the MPI")
-    config.addinivalue_line("markers", "repeats: what another case of the same test has shown, at length")
+    config.addinivalue_line("markers", "repeats: what other cases or tests have shown, at length")
 
 
 def is_left_out(item, counts, beside):

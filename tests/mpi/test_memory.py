@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from cases import repeated
 from launch import OPERATIONS
 from test_programs import ARGUMENTS, LANES, OTHERS, SHARED, TRAPPED, counted
 
@@ -69,7 +70,7 @@ def valgrind(directory, *command):
     ]
 
 
-@pytest.mark.parametrize("program", ["sequence", pytest.param("attributes", marks=pytest.mark.any_mpi)])
+@pytest.mark.parametrize("program", ["sequence", *repeated("attributes")])
 def test_valgrind(mpi, report, tmp_path, program):
     assert shutil.which("valgrind"), "valgrind is not installed; scripts/setup installs it"
     calls = CALLS if program == "sequence" else []

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from cases import repeated
 from test_huge import available_memory
 from test_programs import counted, grouped
 
@@ -84,9 +83,9 @@ def test_rounds(mpi, report, processes, rounds, algorithm):
         assert row["rounds"] == rounds * row["calls"], row
 
 
-@pytest.mark.any_mpi
+@pytest.mark.repeats
 @pytest.mark.xdist_group("huge")  # one at a time
-@pytest.mark.parametrize("algorithm", ["circulant", *repeated("allgather")])
+@pytest.mark.parametrize("algorithm", ["circulant", "allgather"])
 def test_huge(mpi, report, algorithm):
     """A message of more than 1 GiB; and a result of more elements than an int counts, which is an error."""
     if available_memory() < 9 << 30:
