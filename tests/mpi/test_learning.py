@@ -18,7 +18,6 @@ from test_programs import run_by
 BYTES = 2000000
 
 
-
 @pytest.fixture
 def learning(mpi, report):
     """learning(settings, *arguments): a successful preloaded run of the program `learning`."""
