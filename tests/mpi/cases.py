@@ -1,4 +1,4 @@
-"""Cases that only --all runs."""
+"""Cases that are left out where others show the same."""
 
 import pytest
 
@@ -6,3 +6,8 @@ import pytest
 def repeated(*values):
     """Cases of which others of the same test have shown the same."""
     return [pytest.param(value, marks=pytest.mark.repeats) for value in values]
+
+
+def on_any_mpi(*values):
+    """Cases that do not depend on the MPI."""
+    return [pytest.param(value, marks=pytest.mark.any_mpi) for value in values]

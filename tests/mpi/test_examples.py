@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from cases import repeated
+from cases import on_any_mpi, repeated
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GRAPH = ROOT / "examples" / "data" / "karate.mtx"
@@ -23,7 +23,7 @@ def command_of(mpi, language):
 
 
 @pytest.mark.parametrize("settings", [{}, {"SUCCESSIVE_BCAST": "native"}], ids=["circulant", "native"])
-@pytest.mark.parametrize("language", ["c", "rust", "python"])
+@pytest.mark.parametrize("language", ["c", *on_any_mpi("rust"), "python"])
 @pytest.mark.parametrize("processes", [1, 3, *repeated(2, 4, 5)])
 def test_example(mpi, report, processes, language, settings):
     # The C and the Rust program are linked with the library, the Python program finds it preloaded.

@@ -22,8 +22,8 @@ def huge_cases():
             is_shown = operation in ("allgatherv", "reduce_scatter", "alltoall")
             marks = [pytest.mark.any_mpi, *([] if is_shown else [pytest.mark.repeats])]
             yield pytest.param("huge", operation, marks=marks)
-            is_shown = operation in ("bcast", "allreduce")
-            yield pytest.param("huge_c", operation, marks=[] if is_shown else pytest.mark.repeats)
+            marks = {"bcast": [], "allreduce": [pytest.mark.any_mpi]}.get(operation, [pytest.mark.repeats])
+            yield pytest.param("huge_c", operation, marks=marks)
 
 
 @pytest.mark.xdist_group("huge")  # one at a time

@@ -150,6 +150,7 @@ def test_communicators_begin_with_a_profile(learning, profile, run, who, process
 
 
 # Of fast and slow networks. With 512 KiB of scratch, 6 blocks are doubled until they fit.
+@pytest.mark.any_mpi
 @pytest.mark.parametrize(
     "scratch, blocks", [("64M", {"0.0001": "6", "0.001": "10", "0.1": "68"}), ("512K", {"0.0001": "48", "0.1": "68"})]
 )
@@ -169,6 +170,7 @@ def test_blocks_of_reductions_suit_the_network(learning, profile, scratch, block
     assert len(digests) == 1
 
 
+@pytest.mark.any_mpi
 def test_a_profile_is_saved_and_read(learning, tmp_path):
     profile = tmp_path / "profile.toml"
     learning({"PROFILE_SAVE": profile}, calls=20)
@@ -184,6 +186,7 @@ def test_a_profile_is_saved_and_read(learning, tmp_path):
     assert {network["processes"] for network in again["network"]} >= sizes
 
 
+@pytest.mark.any_mpi
 def test_a_tuned_profile_is_used(learning, tmp_path):
     """What was tuned is known in a run that has no time to measure anything."""
     profile = tmp_path / "tuned.toml"
@@ -251,6 +254,7 @@ def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
     assert len(lines) == 1 and "cannot be written" in lines[0]
 
 
+@pytest.mark.any_mpi
 def test_a_broken_profile_is_not_overwritten(learning, tmp_path):
     profile = tmp_path / "profile.toml"
     profile.write_text("mine = true\n")
@@ -277,6 +281,7 @@ def test_trials_of_observed_calls(learning):
     assert outcomes["observed"] > outcomes.get("circulant", 0) + outcomes.get("trial", 0)
 
 
+@pytest.mark.any_mpi
 def test_sizes_in_the_report(learning):
     """Calls by size are all calls."""
     run = learning({})

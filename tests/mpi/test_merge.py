@@ -122,6 +122,7 @@ def test_example_in_python(mpi, report, tmp_path, processes):
     assert done.outcomes("allgather_merge").keys() == {outcome}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [1, 3, 5])
 def test_example_in_rust(mpi, report, tmp_path, processes):
     program = mpi.program("rust_merge_events")

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from cases import repeated
+from cases import on_any_mpi, repeated
 from launch import OPERATIONS
 
 ROOTED = {"bcast", "reduce"}
@@ -258,7 +258,8 @@ def learning_cases():
     first = {("learn", 1), ("learn", 3), ("learn", 8), ("adaptive", 2), ("adaptive", 5), ("tune", 3)}
     more = [(select, processes) for select in ("learn", "adaptive") for processes in (1, 2, 3, 5, 8)]
     for case in sorted(first.union(more)):
-        yield pytest.param(*case, marks=[] if case in first else pytest.mark.repeats)
+        marks = [] if case in first else [pytest.mark.repeats]
+        yield pytest.param(*case, marks=[*marks, pytest.mark.any_mpi] if case[0] == "adaptive" else marks)
 
 
 @pytest.mark.parametrize("select, processes", [*learning_cases()])
@@ -332,7 +333,7 @@ def test_disagreements_in_gray_order(mpi, report, processes):
 
 
 @pytest.mark.parametrize("select, mode", [("tune", None), ("learn", "often"), ("learn", "jumping")])
-@pytest.mark.parametrize("processes", [2, 5])
+@pytest.mark.parametrize("processes", [2, *on_any_mpi(5)])
 def test_disagreements_while_learning(mpi, report, profile, processes, select, mode):
     """A process that is alone with wrong arguments can make its call again where the others try it, or have
     settled who runs it; also where its error handler jumps out of the call. (Natively, Open MPI's all-to-all takes
