@@ -124,8 +124,9 @@ impl Combination {
             _ => Aside::Nothing,
         };
         let unit = Elements::in_slots(&self.input);
-        let (lease, memory) = self.memory(service, shared::scratch(unit), aside, most)?;
         let datatype = self.input.datatype();
+        let scratch = (shared::scratch(unit), shared::scratch_data(datatype.size()));
+        let (lease, memory) = self.memory(service, scratch, aside, most)?;
         let mut packed = service.spare.packed();
         let is_alike =
             datatype.is_predefined() || datatype.is_contiguous(service.communicator(), &mut packed);
@@ -459,22 +460,30 @@ impl Combination {
         aside: Aside,
         most: usize,
     ) -> Result<Done, Stop> {
-        let (lease, memory) = self.memory(service, scratch, aside, most)?;
+        let data = scratch.saturating_mul(self.input.datatype().size());
+        let (lease, memory) = self.memory(service, (scratch, data), aside, most)?;
         run(service, stages, lease, memory)
     }
 
-    /// The memory of a call with so many units of scratch, and something put aside, of at most
-    /// `most` elements on any process; and its lease.
+    /// The memory of a call with so many units of scratch, in which all processes have so many
+    /// bytes of data at most, and something put aside, of at most `most` elements on any process;
+    /// and its lease.
     fn memory(
         &self,
         service: &mut Service,
-        scratch: usize,
+        (scratch, data): (usize, usize),
         aside: Aside,
         most: usize,
     ) -> Result<(usize, Elements), Stop> {
+        let datatype = self.input.datatype();
+        let amount = |count, data| Amount {
+            data,
+            here: datatype.room(count),
+        };
+        let with_aside = data.saturating_add(most.saturating_mul(datatype.size()));
         let need = Need {
-            always: self.amount(scratch),
-            possible: self.amount(scratch.saturating_add(most)),
+            always: amount(scratch, data),
+            possible: amount(scratch.saturating_add(most), with_aside),
             happens: aside != Aside::Nothing,
         };
         let lease = service.lease(need)?;
@@ -493,15 +502,6 @@ impl Combination {
         match cut {
             Cut::Segments(segment) => Cut::Segments(units(segment, self.input.datatype().size())),
             Cut::Blocks(blocks) => Cut::Blocks(blocks),
-        }
-    }
-
-    /// The memory of so many elements.
-    fn amount(&self, count: usize) -> Amount {
-        let datatype = self.input.datatype();
-        Amount {
-            data: count.saturating_mul(datatype.size()),
-            here: datatype.span(count),
         }
     }
 }

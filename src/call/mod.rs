@@ -57,7 +57,8 @@ pub trait Collective {
     fn problem(&self, state: &State) -> Result<Problem, Stop>;
 }
 
-/// Tries a call. Returns what is left to do if it is to be checked.
+/// Tries a call. Returns what is left to do if it is to be checked. `held` gets what is not to be
+/// freed before the call has ended, whoever runs it.
 ///
 /// # Errors
 /// Why it is not, or no longer, ours.
@@ -65,6 +66,7 @@ pub fn attempt(
     state: &State,
     call: &impl Collective,
     work: &mut Work,
+    held: &mut Option<Held>,
 ) -> Result<Option<Box<Check>>, Stop> {
     let facts = state.with_surroundings(call.facts(state, work)?)?;
     if let Some(reason) = state.settled(&facts) {
@@ -77,6 +79,8 @@ pub fn attempt(
         true => Some(sound_problem(state, call)?),
         false => None,
     };
+    // From here on it may wait for others.
+    *held = sound.as_ref().map(Problem::held);
     let checks = state.checks();
     if let Some(checks) = checks {
         checks.lock().admit(&facts)?;
@@ -86,7 +90,7 @@ pub fn attempt(
         Some(problem) => problem,
         None => call.problem(state)?,
     };
-    let _held = problem.held();
+    held.get_or_insert_with(|| problem.held());
     let is_due = checks.is_some_and(|checks| checks.lock().is_due(&facts));
     let touched = if is_due { problem.touched(state) } else { None };
     let check = touched.map(|touched| {

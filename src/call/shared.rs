@@ -26,6 +26,12 @@ pub(super) fn scratch(unit: usize) -> usize {
     (FOLDED / unit.max(1)).max(1)
 }
 
+/// The most bytes of data in that scratch, if a unit has so many. The gaps of units, and so their
+/// number, may be others on other processes.
+pub(super) fn scratch_data(size: usize) -> usize {
+    FOLDED.max(size)
+}
+
 /// Runs a call in `memory`, whose allocation is on this lease, with [so much](scratch) scratch. In
 /// a slot a unit takes `unit` bytes; 0, if its layout may be another on other processes.
 ///

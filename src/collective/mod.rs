@@ -32,8 +32,8 @@ use crate::call::Check;
 use crate::communicator::{State, Stop, is_small, process, with_state};
 use crate::message::say;
 use crate::mpi::{
-    self, Alias, Array, Arrays, Communicator, Counts, Error, Moment, Operands, Operator, Passed,
-    PassedByRank, SUCCESS,
+    self, Alias, Array, Arrays, Communicator, Counts, Error, Held, Moment, Operands, Operator,
+    Passed, PassedByRank, SUCCESS,
 };
 use crate::report::{self, Outcome, Trace, Work};
 use crate::select::{Facts, Operation, Order, Reason};
@@ -85,7 +85,7 @@ impl Exported {
 pub fn run(
     call: Exported,
     native: impl Fn() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
+    attempt: impl FnOnce(&State, &mut Work, &mut Option<Held>) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
     let is_small = |size| call.is_small(size);
     let ended = with_state(call.communicator, is_small, |state| match state {
@@ -100,16 +100,18 @@ fn run_with(
     state: &State,
     call: &Exported,
     native: impl Fn() -> c_int,
-    attempt: impl FnOnce(&State, &mut Work) -> Result<Option<Box<Check>>, Stop>,
+    attempt: impl FnOnce(&State, &mut Work, &mut Option<Held>) -> Result<Option<Box<Check>>, Stop>,
 ) -> c_int {
     let (operation, communicator, root) = (call.operation, call.communicator, call.root);
     let observes = state.observes();
     let start = observes.then(Moment::now);
+    // Until the call has ended, also if the MPI library runs it after all.
+    let mut held = None;
     let mut work = Work::default();
     let attempted = if SWITCHED_OFF.load(Ordering::Relaxed) {
         Err(Stop::Native(Reason::SwitchedOff))
     } else {
-        attempt(state, &mut work)
+        attempt(state, &mut work, &mut held)
     };
     let mut check = None;
     let (outcome, code) = match attempted {

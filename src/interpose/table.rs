@@ -137,7 +137,9 @@ macro_rules! exports {
                         root: exports!(@root $($root)?),
                         message: exports!(@message $($message)?),
                     };
-                    collective::run(call, forward, |$state, work| attempt($state, &$call, work))
+                    collective::run(call, forward, |$state, work, held| {
+                        attempt($state, &$call, work, held)
+                    })
                 }
             )*}
         }

@@ -49,6 +49,16 @@ impl Array {
         }
     }
 
+    /// The same where `region` is aligned, with the elements aligned, too.
+    ///
+    /// # Panics
+    /// If fewer than `count` fit.
+    pub fn aligned_inside(region: Region, count: usize, datatype: Datatype) -> Array {
+        let room = datatype.room(count);
+        let start = room - datatype.span(count);
+        Array::inside(region.part(start..room), count, datatype)
+    }
+
     /// The address of its first element.
     pub fn first(&self) -> Buffer {
         self.first

@@ -557,10 +557,20 @@ impl Datatype {
         last.offset((steps as isize).wrapping_mul(self.extent).wrapping_neg())
     }
 
-    /// Bytes to leave at the start of aligned scratch, so that by
-    /// [`element_in`](Datatype::element_in) element 0 is at a multiple of `alignment`.
-    pub fn shift(&self, alignment: usize) -> usize {
-        self.lower().rem_euclid(alignment as isize).unsigned_abs()
+    /// Bytes that are left at the start of aligned scratch, so that by
+    /// [`element_in`](Datatype::element_in) element 0 is aligned, as what the program has from
+    /// `malloc` is: its functions may rely on that.
+    pub fn shift(&self) -> usize {
+        const ALIGNMENT: isize = 16;
+        self.lower().rem_euclid(ALIGNMENT).unsigned_abs()
+    }
+
+    /// Bytes that `count` elements take in aligned scratch, with what is left at its start.
+    pub fn room(&self, count: usize) -> usize {
+        match count {
+            0 => 0,
+            _ => self.span(count).saturating_add(self.shift()),
+        }
     }
 
     /// Bytes from an element's address to where its memory in scratch begins.

@@ -63,7 +63,7 @@ impl Elements {
         // SAFETY: this value keeps the allocation, which is not reserved anew while it is shared.
         // Arrays in it are in this value's fields alone, and no function returns one.
         let region = unsafe { allocation.region() };
-        let all = Array::inside(region, scratch + more, *input.datatype());
+        let all = Array::aligned_inside(region, scratch + more, *input.datatype());
         let apart = all.part(scratch..scratch + more);
         let mut memory = Elements {
             allocation,
@@ -106,18 +106,18 @@ impl Elements {
         match &self.slots {
             Some(slots) => {
                 let (slot, first) = slots.find(number, unit);
-                let all = Array::inside(slot, slots.room(unit), datatype);
+                let all = Array::aligned_inside(slot, slots.room(unit), datatype);
                 all.part(first..first + length)
             }
             None => Array::inside(Region::empty(), 0, datatype).part(0..length),
         }
     }
 
-    /// The bytes that an element takes in a slot, its gaps and margins included.
+    /// The bytes that an element takes in a slot at most, its gaps and margins included.
     pub fn in_slots(elements: &Array) -> usize {
         let datatype = elements.datatype();
         let one = datatype.span(1);
-        one.max(datatype.span(2) - one)
+        one.max(datatype.span(2) - one) + datatype.shift()
     }
 
     /// The shared space is these slots.

@@ -3,11 +3,14 @@
  *
  *     elements   operators that assign whole structs, of which the datatype names a part
  *     empty      MPI_Reduce_scatter with one buffer for both, where nothing is received
+ *     aligned    operators that rely on the alignment of elements that begin before their address
  *     duplicate  collectives while MPI_Comm_idup of the communicator is under way
+ *     elsewhere  collectives while MPI_Comm_idup of another communicator waits for a process
  *     large      datatypes made with large counts, where the MPI has them
  *     short      what the standard forbids: input that is shorter than its count says
  */
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +83,54 @@ static void elements(int each) {
     MPI_Type_free(&member);
 }
 
+enum { BEFORE = 8, WIDE = 32, NUMBERS = 4 };
+
+static int misaligned;
+
+static void add_aligned(void *in, void *inout, int *length, MPI_Datatype *type) {
+    (void)type;
+    misaligned += (uintptr_t)in % 16 != 0 || (uintptr_t)inout % 16 != 0;
+    for (int i = 0; i < *length; i++) {
+        const float *from = (const float *)((char *)in + (size_t)i * WIDE);
+        float *into = (float *)((char *)inout + (size_t)i * WIDE);
+        for (int k = 0; k < NUMBERS; k++) {
+            into[k] += from[k];
+        }
+    }
+}
+
+static void aligned(void) {
+    MPI_Datatype numbers, type;
+    MPI_Op op;
+    MPI_Type_contiguous(NUMBERS, MPI_FLOAT, &numbers);
+    MPI_Type_create_resized(numbers, -BEFORE, WIDE, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(add_aligned, 1, &op);
+    /* 16 bytes before the first, which may be touched from its lower bound on. */
+    char *input = calloc(ITEMS + 1, WIDE), *result = calloc(ITEMS + 1, WIDE);
+    for (int i = 0; i < ITEMS; i++) {
+        for (int k = 0; k < NUMBERS; k++) {
+            ((float *)(input + 16 + (size_t)i * WIDE))[k] = (float)(i % 100 + k + world_rank);
+        }
+    }
+    check_case("elements that begin before their address");
+    allreduce(input + 16, result + 16, ITEMS, type, op, MPI_COMM_WORLD);
+    int wrong = 0;
+    for (int i = 0; i < ITEMS; i++) {
+        for (int k = 0; k < NUMBERS; k++) {
+            const int expected = world_size * (i % 100 + k) + world_size * (world_size - 1) / 2;
+            wrong += ((float *)(result + 16 + (size_t)i * WIDE))[k] != (float)expected;
+        }
+    }
+    check(wrong == 0, "%d numbers are wrong", wrong);
+    check(misaligned == 0, "%d calls of the operator had elements that are not aligned", misaligned);
+    free(input);
+    free(result);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    MPI_Type_free(&numbers);
+}
+
 static void empty(void) {
     static int input[ITEMS], result[ITEMS];
     MPI_Count counts[64] = {ITEMS};
@@ -118,6 +169,38 @@ static void duplicate(void) {
         MPI_Comm_free(&original);
         MPI_Comm_free(&twin);
     }
+}
+
+/* The last process comes to the duplication when the others have ended their calls. */
+static void elsewhere(void) {
+    const int is_last = world_rank == world_size - 1;
+    static int input[ITEMS], sums[ITEMS];
+    MPI_Comm others, twin;
+    MPI_Request request;
+    check_case("duplication of another communicator under way");
+    MPI_Comm_split(MPI_COMM_WORLD, is_last ? MPI_UNDEFINED : 0, world_rank, &others);
+    int token = 0, wrong = 0;
+    if (is_last) {
+        MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Comm_idup(MPI_COMM_WORLD, &twin, &request);
+    } else {
+        MPI_Comm_idup(MPI_COMM_WORLD, &twin, &request);
+        for (int i = 0; i < ITEMS; i++) {
+            input[i] = i + world_rank;
+        }
+        allreduce(input, sums, ITEMS, MPI_INT, MPI_SUM, others);
+        const int size = world_size - 1;
+        for (int i = 0; i < ITEMS; i++) {
+            wrong += sums[i] != size * i + size * (size - 1) / 2;
+        }
+        check(wrong == 0, "%d sums are wrong", wrong);
+        if (world_rank == 0) {
+            MPI_Send(&token, 1, MPI_INT, world_size - 1, 0, MPI_COMM_WORLD);
+        }
+        MPI_Comm_free(&others);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&twin);
 }
 
 static void large(void) {
@@ -165,8 +248,12 @@ int main(int argc, char **argv) {
             }
         } else if (strcmp(argv[i], "empty") == 0) {
             empty();
+        } else if (strcmp(argv[i], "aligned") == 0) {
+            aligned();
         } else if (strcmp(argv[i], "duplicate") == 0) {
             duplicate();
+        } else if (strcmp(argv[i], "elsewhere") == 0) {
+            elsewhere();
         } else if (strcmp(argv[i], "short") == 0) {
             too_short();
         } else {

@@ -2,6 +2,7 @@
  * sharing units: broadcasts of bytes and sums of elements of another size take turns. Slots that lie elsewhere for
  * the one than for the other would be written while they are read.
  * sharing layouts: sums of elements that have the same size and another layout on every other process.
+ * sharing extents: the same of elements that lie further apart on every other process, as parts of growing lengths.
  * sharing [COMMUNICATORS]: calls on one communicator after the other, that processes of one node run in memory which
  * they share. Each is freed before the next is made; some live at once. Says how many such memories this process has
  * in the end, and how many descriptors more than at the start: both should be 0.
@@ -145,6 +146,44 @@ static void layouts(void) {
     free(sum);
 }
 
+static int stride; /* in ints */
+
+static void add_apart(void *from, void *into, int *count, MPI_Datatype *type) {
+    (void)type;
+    for (int i = 0; i < *count; i++) {
+        ((int *)into)[stride * i] += ((int *)from)[stride * i];
+    }
+}
+
+static void extents(void) {
+    const int lengths[] = {7424, 8000, 7424, 12000, 30};
+    MPI_Datatype type;
+    MPI_Op op;
+    stride = world_rank % 2 ? 2 : 4;
+    MPI_Type_create_resized(MPI_INT, 0, stride * (MPI_Aint)sizeof(int), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(add_apart, 1, &op);
+    for (int call = 0; call < 5; call++) {
+        const int length = lengths[call], all = length * world_size;
+        int *input = calloc((size_t)(all * stride), sizeof(int)), *sum = calloc((size_t)(length * stride), sizeof(int));
+        check_case("parts of %d", length);
+        for (int i = 0; i < all; i++) {
+            input[stride * i] = i + world_rank;
+        }
+        MPI_Reduce_scatter_block(input, sum, length, type, op, MPI_COMM_WORLD);
+        int wrong = 0;
+        for (int i = 0; i < length; i++) {
+            const int expected = world_size * (world_rank * length + i) + world_size * (world_size - 1) / 2;
+            wrong += sum[stride * i] != expected;
+        }
+        check(wrong == 0, "%d sums are wrong", wrong);
+        free(input);
+        free(sum);
+    }
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+}
+
 int main(int argc, char **argv) {
     check_begin(&argc, &argv, "sharing", MPI_THREAD_SINGLE);
     if (argc > 1 && strcmp(argv[1], "units") == 0) {
@@ -153,6 +192,10 @@ int main(int argc, char **argv) {
     }
     if (argc > 1 && strcmp(argv[1], "layouts") == 0) {
         layouts();
+        return check_end();
+    }
+    if (argc > 1 && strcmp(argv[1], "extents") == 0) {
+        extents();
         return check_end();
     }
     int communicators = argc > 1 ? atoi(argv[1]) : 10, most = 0, before = 0;

@@ -255,6 +255,17 @@ def test_freed_meanwhile(mpi, report, processes, more):
         assert set(run.outcomes(operation)) == {"circulant"}, run.describe()
 
 
+@pytest.mark.parametrize("processes", [3, *repeated(5)])
+def test_freed_in_a_trial(mpi, report, processes):
+    """Of the MPI library: what a thread frees while this process waits for the others, the call has yet to use."""
+    if mpi.family != "openmpi":
+        pytest.skip("MPICH asks a datatype about itself when its message has arrived")
+    command = [mpi.program("freed"), "thread"]
+    run = mpi.preloaded(processes, command, report, {"SELECT": "tune", "NODE_SIZE": 1})
+    compare(run, mpi.native(processes, command).expect_success())
+    assert run.outcomes("allreduce").get("trial", 0) > 0, run.describe()
+
+
 @pytest.mark.parametrize("processes", PROCESSES)
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_driver_is_loaded_by_the_program(mpi, report, when, processes):

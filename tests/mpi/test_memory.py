@@ -103,7 +103,7 @@ PROGRAMS = {
     **{program: ARGUMENTS.get(program, []) for program in OPERATIONS},
     **{f"{program}_c": ARGUMENTS.get(f"{program}_c", []) for program in OPERATIONS},
     **{program: ARGUMENTS.get(program, []) for program in OTHERS if program != "allocation"},
-    "corners": ["elements", "empty", "duplicate"],
+    "corners": ["elements", "aligned", "empty", "duplicate"],
     "disagreements": ["sizes"],
     "errors": [],
     "exhaustion": [],

@@ -444,6 +444,7 @@ def test_sessions_beside_init(mpi, sessions, report, processes):
     "case, ours",
     [
         ("elements", {"reduce": 7, "reduce_scatter_block": 14}),
+        ("aligned", {"allreduce": 1}),
         ("empty", {"reduce_scatter": 1}),
         ("large", {"bcast": 3}),
     ],
@@ -466,6 +467,16 @@ def test_pending_duplication(mpi, report, processes):
     run = mpi.preloaded(processes, command, report, {"FORCE": 1}).expect_success()
     assert "failures=0" in run.stdout
     assert run.outcomes("bcast") == {"circulant": 20, "no_communicator": 20}
+
+
+@pytest.mark.parametrize("processes", [3, 5])
+def test_duplication_of_another_communicator(mpi, report, processes):
+    """To make a private communicator does not wait for it: it waits for a process that waits for the call."""
+    command = [mpi.program("corners"), "elsewhere"]
+    mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, {"FORCE": 1}, timeout=30).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.outcomes("allreduce") == {"circulant": 1}
 
 
 @pytest.mark.parametrize("processes", [2, 5, *repeated(1, 3, 8)])

@@ -91,6 +91,13 @@ def test_elements_of_different_layout_go_native(sharing):
     assert run.outcomes("allreduce") == {"shared_memory": 1}
 
 
+@pytest.mark.parametrize("processes", [2, 5])
+def test_elements_of_different_extents_go_native(sharing, processes):
+    """All of one call alike, though their scratch has other numbers of elements."""
+    run = sharing({}, "extents", processes=processes, timeout=30)
+    assert run.outcomes("reduce_scatter_block").get("shared_memory", 0) >= 4, run.describe()
+
+
 def test_a_file_that_may_not_be_so_long(mpi, report):
     """The limit on files would end the process by a signal."""
     command = ["bash", "-c", f"ulimit -f 5000; exec {mpi.program('sharing')}"]

@@ -12,7 +12,9 @@ use crate::collective::{self, Exported};
 use crate::communicator::{State, Stop};
 use crate::extensions::intra;
 use crate::interpose::{Boundary, CommWord, DatatypeWord, pass_on, typed};
-use crate::mpi::{Array, Buffer, Communicator, Datatype, Error, Integer, Passed, SUCCESS, native};
+use crate::mpi::{
+    Array, Buffer, Communicator, Datatype, Error, Held, Integer, Passed, SUCCESS, native,
+};
 use crate::report::Work;
 use crate::select::{MESSAGE_MAX, Operation, Reason};
 
@@ -247,7 +249,7 @@ fn serve(
 ) -> c_int {
     let errors = &native().constants;
     let (outcome, is_on_device) = (Cell::new(Combined::default()), Cell::new(false));
-    let ours = |state: &State, work: &mut Work| {
+    let ours = |state: &State, work: &mut Work, _: &mut Option<Held>| {
         let tried = allreduce_v(state, operation, call, work);
         is_on_device.set(tried == Err(Stop::Native(Reason::DeviceMemory)));
         outcome.set(tried?);

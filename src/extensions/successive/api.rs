@@ -9,7 +9,7 @@ use crate::collective::{self, Exported};
 use crate::communicator::State;
 use crate::extensions::intra;
 use crate::interpose::{Boundary, CommWord, DatatypeWord, pass_on, typed};
-use crate::mpi::{Datatype, Error, SUCCESS, native};
+use crate::mpi::{Datatype, Error, Held, SUCCESS, native};
 use crate::plan::Succession;
 use crate::report::Work;
 use crate::select::Operation;
@@ -84,7 +84,7 @@ pub unsafe extern "C-unwind" fn circulant_successive_bcast(
     };
     let mut code = SUCCESS;
     let natively = || successive_bcast_natively(communicator, call);
-    let ours = |state: &State, work: &mut Work| {
+    let ours = |state: &State, work: &mut Work, _: &mut Option<Held>| {
         code = successive_bcast(state, call, work)?;
         Ok(None)
     };

@@ -73,17 +73,14 @@ impl OneValue {
     /// Without memory for it there are no elements, which is a fault in step 0: it ends the
     /// operation on all processes.
     pub fn new(callbacks: Callbacks, faults: &mut Faults) -> OneValue {
-        /// The alignment that callbacks are promised.
-        const ALIGNMENT: usize = 16;
         let (count, datatype) = callbacks.value();
-        let (before, span) = (datatype.shift(ALIGNMENT), datatype.span(count));
         let mut memory = Allocation::default();
-        let has_memory = memory.reserve(span.saturating_add(before));
+        let has_memory = memory.reserve(datatype.room(count));
         // SAFETY: the elements are used as long as this value, which owns the memory and never
         // reserves it anew.
         let region = unsafe { memory.region() };
         let elements = if has_memory {
-            Array::inside(region.part(before..before + span), count, datatype)
+            Array::aligned_inside(region, count, datatype)
         } else {
             faults.note(0, native().constants.err_no_mem.0);
             Array::inside(Region::empty(), 0, datatype)
