@@ -70,7 +70,7 @@ unsigned long long circulant_calls(const char *operation);
  - 2, 3, 4: circulant, in n, n/2 or 2n blocks.
  - 5, 6, 7, 8: the same four, run by one process of each node.
  - 9: circulant, in memory that the processes of one node share.
- - 10: circulant, by the algorithm with one block, run by all processes of each node.
+ - 10: circulant, by several or all processes of each node: in one block, or in n.
 
  `irregularity` is the largest part over the mean: 1, unless a process has more than the others.
  `is_exact` says whether the result is the same whatever the order of combination. Operations are

@@ -1,8 +1,9 @@
 //! What is kept for a communicator of the program, behind a keyval attribute, and freed with it.
 //!
-//! Two parts, made when they are first needed. [`State`] comes with the first intercepted call: who
-//! is there, and the settings on which all processes agree (rank 0's). [`Service`] comes with the
-//! first call that is worth it: the private communicator, the team, scratch.
+//! Two parts, made when they are first needed. [`State`] comes with the first call that is not
+//! small (or the 16th small one): who is there, and the settings on which all processes agree (rank
+//! 0's). [`Service`] comes with the first call that is worth it: the private communicator, the
+//! team, scratch.
 //!
 //! | file | what it holds |
 //! | --- | --- |
