@@ -3,6 +3,7 @@
 import argparse
 import csv
 import dataclasses
+import itertools
 import os
 import pathlib
 import re
@@ -16,6 +17,13 @@ FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
 OPERATIONS = "bcast,reduce,allgather,allgatherv,reduce_scatter,allreduce"
+WITH_PARTS = {"allgatherv", "reduce_scatter"}  # which may differ
+
+
+def points(operations, inputs, sizes):
+    """All of an operation, an input and a size. Those without parts have one input."""
+    for operation in operations:
+        yield from itertools.product([operation], inputs if operation in WITH_PARTS else ["regular"], sizes)
 
 
 @dataclasses.dataclass(frozen=True)
