@@ -153,7 +153,7 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
         if nodes == 1 && prospect.is_sharing_worth_it(facts) {
             shared = shared.or(Some(call));
         }
-        prospect.made(facts);
+        prospect.made(facts, 0);
     }
     [surveyed, measured, shared]
 }

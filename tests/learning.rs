@@ -195,7 +195,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
             _ = write!(row, " measure {call}");
             return row;
         }
-        prospect.made(facts);
+        prospect.made(facts, 0);
         let idle = prospect.idle_calls(facts, known);
         if idle > 0 {
             _ = write!(row, " idle {idle}");

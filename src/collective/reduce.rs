@@ -1,4 +1,4 @@
-//! MPI_Reduce.
+//! MPI_Reduce: what all processes know of a call, and what this one brings.
 
 use std::ffi::c_int;
 
@@ -20,8 +20,10 @@ pub struct Reduce {
 impl Collective for Reduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
-        state.root(self.root)?;
-        whole_operand(Operation::Reduce, &self.operands, state, work)
+        let root = state.root(self.root)?;
+        let facts = whole_operand(Operation::Reduce, &self.operands, state, work)?;
+        state.ends_at(root);
+        Ok(facts)
     }
 
     /// MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.

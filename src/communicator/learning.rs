@@ -7,7 +7,7 @@
 //! The processes agree without a message. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know enters by the times alone, and those are agreed on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -31,6 +31,8 @@ pub(super) struct Learning {
     before: Mutex<Before>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
+    /// The rank at which the call in progress ends, if it [ends at one](select::ends_at_one).
+    end: AtomicUsize,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Whether the time of the call in progress is taken.
@@ -97,6 +99,7 @@ impl Learning {
             before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
+            end: AtomicUsize::new(0),
             trial: Mutex::new(None),
             is_timed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -215,6 +218,11 @@ impl Learning {
         self.before.lock().prospect.price(seconds(all));
     }
 
+    /// The call that begins ends at this rank.
+    pub(super) fn ends_at(&self, rank: usize) {
+        self.end.store(rank, Ordering::Relaxed);
+    }
+
     /// Nothing is done before the call that was counted. Its time will be taken.
     pub(super) fn time_next(&self, facts: &Facts) {
         self.before.lock().call = Some((*facts, None));
@@ -301,7 +309,9 @@ impl Learning {
             let taken = start.elapsed();
             let mut before = self.before.lock();
             before.taken = taken;
-            before.prospect.made(&facts);
+            before
+                .prospect
+                .made(&facts, self.end.load(Ordering::Relaxed));
         }
     }
 

@@ -258,6 +258,14 @@ impl State {
         latest < self.size && Succession::new(self.size).next(latest) == root
     }
 
+    /// The call that begins [ends](crate::select::ends_at_one) at this rank, the same on all
+    /// processes.
+    pub fn ends_at(&self, rank: usize) {
+        if let Some(learning) = &self.learning {
+            learning.ends_at(rank);
+        }
+    }
+
     /// A call with a root was made.
     pub fn made_from(&self, operation: Operation, root: c_int) {
         if operation == Operation::Bcast && self.settings.bcast_order == BcastOrder::Gray {

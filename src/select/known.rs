@@ -1,4 +1,5 @@
-//! What was learned on communicators of some dimensions; and the profile, a file that holds that.
+//! What was learned on communicators of so many processes and nodes; and the profile, the TOML file
+//! that holds that.
 //!
 //! ```toml
 //! version = 1

@@ -1,4 +1,4 @@
-//! The settings: what can be set, and what is shipped.
+//! The settings as typed values, and their defaults.
 
 use strum::{EnumCount, FromRepr, VariantNames};
 
