@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::movement::Broadcast;
-use super::{Done, Owner, Running, complete, run};
+use super::{Done, Owner, Running, complete, run_to_end};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Array, Arrays};
@@ -200,7 +200,7 @@ impl AllgatherBetween {
             }
             None => {}
         }
-        run(service, stages, lease.slot, memory)
+        run_to_end(service, stages, lease.slot, memory)
     }
 
     /// The bytes of each block, of both groups. Collective for MPI_Allgatherv, in steps of the

@@ -8,7 +8,7 @@
 use std::iter::successors;
 
 use super::check::{Comparison, Touched};
-use super::{Done, run, shared};
+use super::{Done, run_to_end, shared};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Array, Counts, Datatype, NumberKind, Operator, OperatorKind};
@@ -462,7 +462,7 @@ impl Combination {
     ) -> Result<Done, Stop> {
         let data = scratch.saturating_mul(self.input.datatype().size());
         let (lease, memory) = self.memory(service, (scratch, data), aside, most)?;
-        run(service, stages, lease, memory)
+        run_to_end(service, stages, lease, memory)
     }
 
     /// The memory of a call with so many units of scratch, in which all processes have so many

@@ -37,8 +37,7 @@ use crate::report::Work;
 use crate::select::{Algorithm, Facts, Reason};
 use crate::stage::Stages;
 use crate::transport::{
-    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, Slots, give_up,
-    wait_for_one,
+    Bytes, Elements, Lengths, Memory, Mismatch, PointToPoint, Progress, give_up, wait_for_one,
 };
 
 /// A call, as the program made it.
@@ -282,28 +281,11 @@ impl<M: Memory> Running<M> {
 
 /// A memory that holds a call's allocation.
 trait Owner: Memory {
-    /// Its shared space is these slots.
-    fn set_slots(&mut self, slots: &Slots);
-
-    /// What is left to do when all stages are done.
-    ///
-    /// # Errors
-    /// MPI's.
-    fn finish(&mut self) -> Result<(), Error>;
-
     /// Leaves its lists to other calls; returns the allocation.
     fn leave(self, service: &mut Service) -> Arc<Allocation>;
 }
 
 impl Owner for Bytes {
-    fn set_slots(&mut self, slots: &Slots) {
-        Bytes::set_slots(self, slots);
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Bytes::finish(self)
-    }
-
     fn leave(self, service: &mut Service) -> Arc<Allocation> {
         let (allocation, lists) = self.into_parts();
         service.spare.keep_lists(lists);
@@ -312,14 +294,6 @@ impl Owner for Bytes {
 }
 
 impl Owner for Elements {
-    fn set_slots(&mut self, slots: &Slots) {
-        Elements::set_slots(self, slots);
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Elements::finish(self)
-    }
-
     fn leave(self, service: &mut Service) -> Arc<Allocation> {
         let (allocation, packed) = self.into_parts();
         service.spare.keep_packed(packed);
@@ -351,7 +325,7 @@ impl<M: Owner> Running<M> {
 ///
 /// # Errors
 /// MPI's; or that processes disagree on the size of the data.
-fn run<M: Owner>(
+fn run_to_end<M: Owner>(
     service: &mut Service,
     stages: Stages,
     lease: usize,

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Touched;
-use super::{Done, Running, complete, run, shared};
+use super::{Done, Running, complete, run_to_end, shared};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Allocation, Array, Arrays};
@@ -58,7 +58,7 @@ impl Broadcast {
         }
         if self.chunks == 1 {
             let stages = self.stages(team, algorithm, service, 0);
-            return run(service, stages, lease.slot, memory);
+            return run_to_end(service, stages, lease.slot, memory);
         }
         let mut calls = Vec::new();
         for chunk in 1..self.chunks {
@@ -200,7 +200,7 @@ impl Allgather {
             let pattern = Pattern::Moved(messages.collect());
             return shared::run(service, pattern, 1, lease.slot, memory);
         }
-        run(service, stages, lease.slot, memory)
+        run_to_end(service, stages, lease.slot, memory)
     }
 
     /// Lays the messages out in rank order; process `place` has `own` elements. These are packed
@@ -303,7 +303,7 @@ impl AllToAll {
         stages.pairwise(&service.team, (0..p).map(span), segment);
         let scratch = scratch_units(&stages, service.pacing);
         let (memory, lease) = self.straight(service, scratch, packings)?;
-        run(service, stages, lease, memory)
+        run_to_end(service, stages, lease, memory)
     }
 
     /// The memory of a call in which each message leaves from the program's buffer and arrives
@@ -353,7 +353,7 @@ impl AllToAll {
             memory.pack_now(range.clone(), &from.of(self.send.of(receiver)))?;
             memory.unpack_at_end(range, to.of(self.receive.of(sender)));
         }
-        run(service, stages, slot, memory)
+        run_to_end(service, stages, slot, memory)
     }
 }
 
@@ -484,7 +484,7 @@ impl GatherScatter {
                 }
             }
         }
-        run(service, stages, slot, memory)
+        run_to_end(service, stages, slot, memory)
     }
 }
 

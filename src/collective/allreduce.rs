@@ -1,4 +1,4 @@
-//! MPI_Allreduce.
+//! MPI_Allreduce: what all processes know of a call, and what this one brings.
 
 use super::{combinable, is_in_place, somewhere, valid, whole_operand};
 use crate::call::{Collective, Combination, Problem, Target};

@@ -1,4 +1,4 @@
-//! MPI_Alltoall.
+//! MPI_Alltoall: what all processes know of a call, and what this one brings.
 
 use super::{is_moved_in_place, product, sizes, somewhere_by_rank, valid};
 use crate::call::{AllToAll, Collective, Problem};

@@ -1,4 +1,4 @@
-//! MPI_Bcast.
+//! MPI_Bcast: what all processes know of a call, and what this one brings.
 
 use std::ffi::c_int;
 

@@ -1,4 +1,5 @@
-//! Calls by operation and size: how many, how long they took, what circulant saved or could save.
+//! The rows of the report by operation and size, from the [tally](super::tally): what circulant
+//! saved, or could save.
 
 use serde_json::{Value, json};
 use strum::VariantArray;

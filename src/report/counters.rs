@@ -1,4 +1,4 @@
-//! The counters of this process, and the rows of the report that they are.
+//! Counters by operation and outcome, and the rows of the report that they are.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

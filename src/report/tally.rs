@@ -1,4 +1,4 @@
-//! The calls of this process by operation and size: how many, how long they took, who ran them.
+//! Counters by operation and size class: how many calls, how long they took, who ran them.
 //!
 //! They are counted where calls are timed: for a report or a trace.
 

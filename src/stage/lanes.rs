@@ -1,5 +1,6 @@
-//! The same algorithms on nodes of whose processes several use the port, by any number of lanes
-//! that is no more than the smallest node has processes.
+//! Broadcast, reduction, allgather, reduce-scatter and allreduce on nodes of whose processes
+//! several use the port, by any number of lanes that is no more than the smallest node has
+//! processes.
 //!
 //! - A broadcast and a reduction: see [`BroadcastLanes`]. So is an allgather or a reduce-scatter in
 //!   several blocks in which one process has, or gets, everything.

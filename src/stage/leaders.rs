@@ -1,5 +1,6 @@
-//! The same algorithms on nodes with several processes, by a leader of each: see [`Leaders`]. Or,
-//! of what has parts, by the heads of several lanes: then lane i carries part i of each message.
+//! Broadcast, reduction, allgather, reduce-scatter and allreduce on nodes with several processes,
+//! by a leader of each: see [`Leaders`]. Or, of what has parts, by the heads of several lanes: then
+//! lane i carries part i of each message.
 //!
 //! An allgather first gathers the messages of each node at its leader, in k - 1 rounds for a node
 //! of k processes. A reduce-scatter ends with the reverse: it scatters them from the leader. The

@@ -1,4 +1,4 @@
-//! The nodes of a team as teams.
+//! The nodes of a team as teams: this process's node, the leaders of all nodes, and lanes.
 
 use std::sync::Arc;
 

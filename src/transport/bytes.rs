@@ -240,11 +240,6 @@ impl Bytes {
         }
     }
 
-    /// The shared space is these slots.
-    pub fn set_slots(&mut self, slots: &Slots) {
-        self.slots = Some(slots.clone());
-    }
-
     /// The input space is `region`.
     pub fn set_input(&mut self, region: Region) {
         self.input = region;
@@ -427,31 +422,6 @@ impl Bytes {
         Ok(())
     }
 
-    /// When all blocks are there: unpacks the elements that boundaries cut, and what was left to
-    /// the end.
-    ///
-    /// # Errors
-    /// MPI's.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        // An element that several boundaries cut is there several times.
-        self.lists.cut.sort_unstable();
-        self.lists.cut.dedup();
-        for &(message, element) in &self.lists.cut {
-            let Unpacked { start, end, to } = self.lists.unpacked[message];
-            let bytes = start + element * to.size()..start + (element + 1) * to.size();
-            if bytes.end <= end {
-                to.unpack(element..element + 1, self.result(bytes))?;
-            }
-        }
-        if let Some(own) = &self.own {
-            self.bring_home(own.end - own.start)?;
-        }
-        for &Unpacked { start, end, to } in &self.lists.at_end {
-            to.unpack_all(self.result(start..end))?;
-        }
-        Ok(())
-    }
-
     /// Its memory, for another call.
     pub fn into_parts(self) -> (Arc<Allocation>, Lists) {
         (self.allocation, self.lists)
@@ -517,5 +487,31 @@ unsafe impl Memory for Bytes {
         }
         let bytes = start + elements.start * size..start + elements.end * size;
         to.unpack(elements, self.result(bytes))
+    }
+
+    fn set_slots(&mut self, slots: &Slots) {
+        self.slots = Some(slots.clone());
+    }
+
+    // When all blocks are there: unpacks the elements that boundaries cut, and what was left to
+    // the end.
+    fn finish(&mut self) -> Result<(), Error> {
+        // An element that several boundaries cut is there several times.
+        self.lists.cut.sort_unstable();
+        self.lists.cut.dedup();
+        for &(message, element) in &self.lists.cut {
+            let Unpacked { start, end, to } = self.lists.unpacked[message];
+            let bytes = start + element * to.size()..start + (element + 1) * to.size();
+            if bytes.end <= end {
+                to.unpack(element..element + 1, self.result(bytes))?;
+            }
+        }
+        if let Some(own) = &self.own {
+            self.bring_home(own.end - own.start)?;
+        }
+        for &Unpacked { start, end, to } in &self.lists.at_end {
+            to.unpack_all(self.result(start..end))?;
+        }
+        Ok(())
     }
 }

@@ -120,25 +120,6 @@ impl Elements {
         one.max(datatype.span(2) - one) + datatype.shift()
     }
 
-    /// The shared space is these slots.
-    pub fn set_slots(&mut self, slots: &Slots) {
-        self.slots = Some(slots.clone());
-    }
-
-    /// When the result has been made: copies it to its target.
-    ///
-    /// # Errors
-    /// MPI's.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        match self.target {
-            Some(target) => {
-                let made = self.result.part(0..target.count());
-                target.copy_from(&made, &mut self.packed, self.communicator)
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Its memory, for another call.
     pub fn into_parts(self) -> (Arc<Allocation>, Vec<u8>) {
         (self.allocation, self.packed)
@@ -184,5 +165,20 @@ unsafe impl Memory for Elements {
 
     fn unpack(&mut self, _place: Place, _length: usize) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn set_slots(&mut self, slots: &Slots) {
+        self.slots = Some(slots.clone());
+    }
+
+    // When the result has been made: copies it to its target.
+    fn finish(&mut self) -> Result<(), Error> {
+        match self.target {
+            Some(target) => {
+                let made = self.result.part(0..target.count());
+                target.copy_from(&made, &mut self.packed, self.communicator)
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -10,10 +10,10 @@
 //! | --- | --- |
 //! | `mod` | the trait |
 //! | `point_to_point` | the transport over MPI's point-to-point calls |
-//! | `slots` | the outstanding transfers of a transport |
 //! | `bytes` | memory in units of packed bytes, for blocks that are stored |
 //! | `elements` | memory in units of elements, for blocks that are combined |
 //! | `shared` | memory that the processes of a node share |
+//! | `transfers` | the outstanding transfers of a transport |
 
 #[cfg(any(test, feature = "mpi", feature = "bindings"))]
 use std::ops::Range;
@@ -27,7 +27,7 @@ mod point_to_point;
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 mod shared;
 #[cfg(any(test, feature = "mpi", feature = "bindings"))]
-mod slots;
+mod transfers;
 
 #[cfg(any(feature = "mpi", feature = "bindings"))]
 pub use bytes::{Bytes, Lists, Packing, Unpacking};

@@ -17,7 +17,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::slots::Slots;
+use super::shared::Slots;
+use super::transfers::Transfers;
 use super::{BLOCKING_MAX, Place, Progress, SLOTS, SendMode, Transport};
 use crate::mpi::{
     Buffer, Communicator, Error, MPI_Datatype, MPI_Request, MPI_Status, Native, check,
@@ -68,6 +69,13 @@ pub unsafe trait Memory {
     /// # Errors
     /// MPI's.
     fn unpack(&mut self, place: Place, length: usize) -> Result<(), Error>;
+    /// The shared space is these slots.
+    fn set_slots(&mut self, slots: &Slots);
+    /// When the result has been made: what is left to do.
+    ///
+    /// # Errors
+    /// MPI's.
+    fn finish(&mut self) -> Result<(), Error>;
 }
 
 /// Which lengths a message may have.
@@ -99,8 +107,8 @@ pub struct PointToPoint<M> {
     lengths: Lengths,
     /// Where places are.
     memory: ManuallyDrop<M>,
-    sends: Slots<MPI_Request>,
-    receives: Slots<MPI_Request>,
+    sends: Transfers<MPI_Request>,
+    receives: Transfers<MPI_Request>,
     /// The units that each receive is for.
     expected: [c_int; SLOTS],
     /// What the first message of another length is to be reported as.
@@ -124,8 +132,8 @@ impl<M: Memory> PointToPoint<M> {
             tag: int(tag),
             lengths,
             memory: ManuallyDrop::new(memory),
-            sends: Slots::new(none),
-            receives: Slots::new(none),
+            sends: Transfers::new(none),
+            receives: Transfers::new(none),
             expected: [0; SLOTS],
             mismatch: None,
             waits: true,
