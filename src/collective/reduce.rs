@@ -22,7 +22,7 @@ impl Collective for Reduce {
         state.intra()?;
         let root = state.root(self.root)?;
         let facts = whole_operand(Operation::Reduce, &self.operands, state, work)?;
-        state.ends_at(root);
+        state.ends_at(|| root);
         Ok(facts)
     }
 

@@ -30,7 +30,7 @@ impl Collective for ReduceScatter {
             ..Facts::new(self.operation, state.size())
         };
         if ends_at_one(&facts) {
-            state.ends_at(operands.counts().rank_of_largest());
+            state.ends_at(|| operands.counts().rank_of_largest());
         }
         Ok(facts)
     }

@@ -260,9 +260,9 @@ impl State {
 
     /// The call that begins [ends](crate::select::ends_at_one) at this rank, the same on all
     /// processes.
-    pub fn ends_at(&self, rank: usize) {
-        if let Some(learning) = &self.learning {
-            learning.ends_at(rank);
+    pub fn ends_at(&self, rank: impl FnOnce() -> usize) {
+        if let Some(learning) = self.learning.as_ref().filter(|all| all.ground().is_none()) {
+            learning.ends_at(rank());
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The program may free their handles meanwhile, in an operator's function or on another thread:
 //! what is in progress ends as if it had not (MPI 4.1, 5.1.9 and 6.9.5). MPI's own calls keep
-//! references for that, which nobody else can take. So what is freed while a call of ours uses it
-//! is freed when the last of these calls has ended.
+//! references for that, which nobody else can take. So what is freed while a call uses it that
+//! circulant has taken up is freed when the last of these calls has ended, whoever runs it.
 
 use std::ffi::c_int;
 use std::iter::repeat_n;

@@ -117,7 +117,8 @@ impl Elements {
     pub fn in_slots(elements: &Array) -> usize {
         let datatype = elements.datatype();
         let one = datatype.span(1);
-        one.max(datatype.span(2) - one) + datatype.shift()
+        let unit = one.max(datatype.span(2) - one);
+        unit.saturating_add(datatype.shift())
     }
 
     /// Its memory, for another call.

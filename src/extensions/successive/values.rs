@@ -75,12 +75,14 @@ impl OneValue {
     pub fn new(callbacks: Callbacks, faults: &mut Faults) -> OneValue {
         let (count, datatype) = callbacks.value();
         let mut memory = Allocation::default();
-        let has_memory = memory.reserve(datatype.room(count));
+        // Of one at least, so that the address of none is aligned, too.
+        let most = count.max(1);
+        let has_memory = memory.reserve(datatype.room(most));
         // SAFETY: the elements are used as long as this value, which owns the memory and never
         // reserves it anew.
         let region = unsafe { memory.region() };
         let elements = if has_memory {
-            Array::aligned_inside(region, count, datatype)
+            Array::aligned_inside(region, most, datatype).part(0..count)
         } else {
             faults.note(0, native().constants.err_no_mem.0);
             Array::inside(Region::empty(), 0, datatype)
