@@ -11,19 +11,19 @@ import subprocess
 import sys
 
 import machine
+import timings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "research" / "figures"
 PACKAGED = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 RATE = "40mbit"  # of a port
 OPERATIONS = "bcast,reduce,allgather,allgatherv,reduce_scatter,allreduce"
-WITH_PARTS = {"allgatherv", "reduce_scatter"}  # which may differ
 
 
 def points(operations, inputs, sizes):
     """All of an operation, an input and a size. Those without parts have one input."""
     for operation in operations:
-        yield from itertools.product([operation], inputs if operation in WITH_PARTS else ["regular"], sizes)
+        yield from itertools.product([operation], inputs if operation in timings.WITH_COUNTS else ["regular"], sizes)
 
 
 @dataclasses.dataclass(frozen=True)

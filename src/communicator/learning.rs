@@ -32,7 +32,7 @@ pub(super) struct Learning {
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
     /// The rank at which the call in progress ends, if it [ends at one](select::ends_at_one).
-    end: AtomicUsize,
+    ends_at: AtomicUsize,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Whether the time of the call in progress is taken.
@@ -99,7 +99,7 @@ impl Learning {
             before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
-            end: AtomicUsize::new(0),
+            ends_at: AtomicUsize::new(0),
             trial: Mutex::new(None),
             is_timed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -220,7 +220,7 @@ impl Learning {
 
     /// The call that begins ends at this rank.
     pub(super) fn ends_at(&self, rank: usize) {
-        self.end.store(rank, Ordering::Relaxed);
+        self.ends_at.store(rank, Ordering::Relaxed);
     }
 
     /// Nothing is done before the call that was counted. Its time will be taken.
@@ -311,7 +311,7 @@ impl Learning {
             before.taken = taken;
             before
                 .prospect
-                .made(&facts, self.end.load(Ordering::Relaxed));
+                .made(&facts, self.ends_at.load(Ordering::Relaxed));
         }
     }
 
