@@ -471,7 +471,8 @@ def test_pending_duplication(mpi, report, processes):
 
 @pytest.mark.parametrize("processes", [3, 5])
 def test_duplication_of_another_communicator(mpi, report, processes):
-    """To make a private communicator does not wait for it: it waits for a process that waits for the call."""
+    """To make the first private communicator does not wait for it: it waits for a process that waits for the call.
+    (To make a later one may, as docs/reliability.md says.)"""
     command = [mpi.program("corners"), "elsewhere"]
     mpi.native(processes, command).expect_success()
     run = mpi.preloaded(processes, command, report, {"FORCE": 1}, timeout=30).expect_success()
