@@ -222,7 +222,8 @@ impl State {
             Some(Turn::Use(candidate)) => (candidate, Reason::Measured),
             Some(Turn::Try(candidate)) => {
                 if !self.begin_trial(learning, kind, candidate)? {
-                    return Ok(None);
+                    let delayed = (!learning.is_over()).then_some(Err(Reason::NoCommunicator));
+                    return Ok(delayed);
                 }
                 (candidate, Reason::Trial)
             }
@@ -264,10 +265,18 @@ impl State {
         match self.find_known() {
             Ok(known) => Ok(Some(self.begin_with(learning, known))),
             Err(Stop::Native(_)) => {
-                learning.end_all();
+                self.end_unless_delayed(learning);
                 Ok(None)
             }
             Err(stop) => Err(stop),
+        }
+    }
+
+    /// A measurement or a trial had no service. Unless there may be one later, nothing is tried any
+    /// more.
+    fn end_unless_delayed(&self, learning: &Learning) {
+        if !self.may_be_served() {
+            learning.end_all();
         }
     }
 
@@ -321,7 +330,7 @@ impl State {
         let have_come = self.serve_on_nodes(|service, _| service.members.take_largest(&mut [0]));
         match have_come {
             Ok(_) => learning.begin(kind, candidate),
-            Err(Stop::Native(_)) => learning.end_all(),
+            Err(Stop::Native(_)) => self.end_unless_delayed(learning),
             Err(stop) => return Err(stop),
         }
         Ok(have_come.is_ok())

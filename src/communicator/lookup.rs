@@ -12,7 +12,7 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
-use super::{State, closing, duplicated, job};
+use super::{State, closing, job};
 use crate::mpi::{self, Attribute, Communicator, Error, Moment};
 use crate::select::Operation;
 
@@ -60,7 +60,6 @@ impl Drop for AtEnd {
             STATE.end();
             mpi::free_probe();
             mpi::forget_datatypes();
-            duplicated::end();
             END.end();
         }
     }
@@ -165,17 +164,6 @@ fn first_state(
     }
     hook_end();
     State::new(communicator)
-}
-
-/// Remembers that a duplication of `communicator` that does not block is being started. Local.
-///
-/// # Errors
-/// As of [`with_state`].
-pub fn mark_duplicated(communicator: Communicator) -> Result<(), Error> {
-    if !ENDED.load(Ordering::Relaxed) && !communicator.is_null() && mpi::is_active() {
-        duplicated::mark(communicator)?;
-    }
-    Ok(())
 }
 
 /// Revokes circulant's own communicator for the processes of this one, if there is one. Local.

@@ -9,7 +9,6 @@
 //! | --- | --- |
 //! | `choosing` | who runs a call: the fastest, or whom the cost model predicts to be; trials |
 //! | `closing` | what a process writes when MPI is about to end: profile, report |
-//! | `duplicated` | which communicators are being duplicated |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
 //! | `latest` | what is settled for calls like the latest |
@@ -28,7 +27,6 @@
 
 mod choosing;
 mod closing;
-mod duplicated;
 mod job;
 mod known;
 mod latest;
@@ -43,7 +41,7 @@ mod state;
 
 pub use job::{own_settings, process};
 pub use known::choice;
-pub use lookup::{hook_end, is_small, mark_duplicated, revoke, while_freed, with_state};
+pub use lookup::{hook_end, is_small, revoke, while_freed, with_state};
 pub use roll::{commit, while_starting};
 pub use service::Service;
 pub use state::State;

@@ -14,9 +14,9 @@ use super::learning::Learning;
 use super::members::Members;
 use super::roll::roll;
 use super::service::Service;
-use super::{Stop, duplicated, job};
+use super::{Stop, job};
 use crate::message::say;
-use crate::mpi::{self, Array, Communicator, Error, Private, Root, device};
+use crate::mpi::{self, Array, Communicator, Error, Making, Private, Root, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::report::Place;
@@ -335,6 +335,11 @@ impl State {
         matches!(*self.service.lock(), ServiceState::Ready(_))
     }
 
+    /// Whether its service may still be made. The same on all processes.
+    pub(super) fn may_be_served(&self) -> bool {
+        matches!(*self.service.lock(), ServiceState::Untried)
+    }
+
     /// Whether there is memory that its processes share.
     pub(super) fn shares_memory(&self) -> bool {
         matches!(&*self.service.lock(), ServiceState::Ready(service) if service.shared.is_some())
@@ -398,23 +403,22 @@ impl State {
                 *self.service.lock() = ServiceState::Failed(service);
                 Err(Stop::Native(Reason::NoCommunicator))
             }
-            // Open MPI 4.1 mixes up making a communicator and a duplication that is under way.
-            ServiceState::Untried if duplicated::may_be_under_way(self.communicator) => {
-                Err(self.refuse(Reason::NoCommunicator))
-            }
             ServiceState::Untried => match self.make_private()? {
-                Some((private, on_host)) => {
+                Making::Made(private, on_host) => {
                     let _ = self.private.set(private.communicator());
                     self.make_service(private, !on_host)
                 }
-                None => Err(self.refuse(Reason::NoCommunicator)),
+                Making::Refused => Err(self.refuse(Reason::NoCommunicator)),
+                Making::Delayed => {
+                    *self.service.lock() = ServiceState::Untried;
+                    Err(Stop::Native(Reason::NoCommunicator))
+                }
             },
         }
     }
 
-    /// The private communicator: of the same processes, or of those of both groups; and whether no
-    /// process can have buffers in the memory of a device.
-    fn make_private(&self) -> Result<Option<(Private, bool)>, Error> {
+    /// The private communicator: of the same processes, or of those of both groups.
+    fn make_private(&self) -> Result<Making, Error> {
         let most = self.settings.communicators;
         let on_host = !self.settings.gpu || !device::may_be_used();
         match self.remote {

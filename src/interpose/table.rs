@@ -8,12 +8,12 @@ use crate::call::attempt;
 use crate::collective::{
     self, Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
-use crate::communicator::{commit, hook_end, mark_duplicated, revoke, while_freed, while_starting};
+use crate::communicator::{commit, hook_end, revoke, while_freed, while_starting};
 use crate::linker::name;
 use crate::mpi::{
     self, Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info,
     MPI_Op, MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, free_datatype,
-    free_operator, function, native,
+    free_operator, function, native, start_duplication,
 };
 use crate::select::Operation;
 use crate::store::{OF_OPEN_MPI_3, OF_OPEN_MPI_4, PMIX};
@@ -329,17 +329,14 @@ intercept! {
         unsafe { free(comm, native().functions.PMPI_Comm_disconnect) }
     }
 
-    /// MPI_Comm_idup. After it, no private communicator is made for this communicator: circulant
-    /// cannot see when the duplication ends.
+    /// MPI_Comm_idup. On Open MPI, no private communicator is made while it is under way.
     ///
     MPI_Comm_idup / PMPI_Comm_idup(
         comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        if let Err(raised) = mark_duplicated(communicator!(comm)) {
-            return raised.0;
-        }
+        let function = native().functions.PMPI_Comm_idup;
         // SAFETY: the arguments as the program passed them.
-        unsafe { (native().functions.PMPI_Comm_idup)(comm, newcomm, request) }
+        unsafe { start_duplication(request, || function(comm, newcomm, request)) }
     }
 
     /// MPI_Comm_idup_with_info; as MPI_Comm_idup.
@@ -347,17 +344,16 @@ intercept! {
     MPI_Comm_idup_with_info / PMPI_Comm_idup_with_info(
         comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request
     ) {
-        if let Err(raised) = mark_duplicated(communicator!(comm)) {
-            return raised.0;
-        }
         let functions = &native().functions;
-        match functions.PMPI_Comm_idup_with_info {
+        let start = || match functions.PMPI_Comm_idup_with_info {
             // SAFETY: the arguments as the program passed them.
             Some(function) => unsafe { function(comm, info, newcomm, request) },
             // What an info says are hints, which an MPI need not take.
             // SAFETY: as above.
             None => unsafe { (functions.PMPI_Comm_idup)(comm, newcomm, request) },
-        }
+        };
+        // SAFETY: as above.
+        unsafe { start_duplication(request, start) }
     }
 
     /// MPI_Op_free. An operator that a call of circulant's uses, which may be what frees it, is

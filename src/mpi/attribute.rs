@@ -380,7 +380,7 @@ impl<T: Send + Sync> Attribute<T> {
     }
 
     /// Whether a value hangs on `communicator`.
-    pub fn is_on(&self, communicator: Communicator) -> bool {
+    fn is_on(&self, communicator: Communicator) -> bool {
         self.ask(communicator).is_ok_and(|value| value.is_some())
     }
 

@@ -7,6 +7,7 @@
 //! | `library` | the MPI library of the process: functions and constants, found at run time |
 //! | `memory` | addresses, bytes; memory of circulant's own |
 //! | `communicator` | a communicator: who is in it, and who hears of its errors |
+//! | `duplication` | duplications that do not block, during which Open MPI must make nothing |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
 //! | `failure` | processes that have failed, where the MPI library goes on without them |
 //! | `private` | private communicators, for circulant's messages |
@@ -36,6 +37,7 @@ mod clock;
 mod communicator;
 mod datatype;
 pub mod device;
+mod duplication;
 mod failure;
 mod held;
 mod library;
@@ -60,6 +62,7 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::Communicator;
 pub use datatype::{Datatype, forget_datatypes};
+pub use duplication::start_duplication;
 pub use failure::survives;
 pub use held::{Held, free_datatype, free_operator};
 pub use library::{
@@ -70,7 +73,7 @@ pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
 pub use plain::{Plain, PlainArray};
-pub use private::Private;
+pub use private::{Making, Private};
 pub use probe::free_probe;
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,

@@ -4,8 +4,19 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::communicator::Group;
+use super::duplication::is_duplicating;
 use super::library::{native, speaks_pmi};
 use super::{Communicator, Error, check};
+
+/// What came of making a private communicator, the same on all processes.
+pub enum Making {
+    /// It is there; and whether no process uses the memory of a device.
+    Made(Private, bool),
+    /// A process has as many as it may have, or could not make it.
+    Refused,
+    /// A process has a duplication under way. It may be tried again.
+    Delayed,
+}
 
 /// A private communicator: of the same processes as one of the program's, for circulant's messages.
 /// Freed when dropped, unless others may wait on it.
@@ -20,17 +31,13 @@ pub struct Private {
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Private {
-    /// Of the same processes as `communicator`, with errors returned. None if any process has
-    /// `most` of them already, or could not make it. With it comes whether all processes are
-    /// `on_host`, which costs no agreement of its own. Errors are not raised. Collective.
+    /// Of the same processes as `communicator`, with errors returned, unless any process has `most`
+    /// of them already. With it comes whether all processes are `on_host`, which costs no agreement
+    /// of its own. Errors are not raised. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
-    pub fn twin(
-        communicator: Communicator,
-        most: usize,
-        on_host: bool,
-    ) -> Result<Option<(Private, bool)>, Error> {
+    pub fn twin(communicator: Communicator, most: usize, on_host: bool) -> Result<Making, Error> {
         Private::make(
             (communicator, most, on_host),
             Communicator::common_bits,
@@ -53,7 +60,7 @@ impl Private {
         leads: bool,
         most: usize,
         on_host: bool,
-    ) -> Result<Option<(Private, bool)>, Error> {
+    ) -> Result<Making, Error> {
         Private::make(
             (inter, most, on_host),
             Communicator::common_bits_across,
@@ -74,20 +81,29 @@ impl Private {
         (communicator, most, on_host): (Communicator, usize, bool),
         common_bits: fn(Communicator, u8) -> Result<u8, Error>,
         make: impl FnOnce() -> Result<Private, Error>,
-    ) -> Result<Option<(Private, bool)>, Error> {
+    ) -> Result<Making, Error> {
         const MAY: u8 = 1;
         const ON_HOST: u8 = 2;
+        const MAY_NOW: u8 = 4;
         communicator.with_errors_returned(|| {
-            let may = LIVE.load(Ordering::Relaxed) < most && communicator.can_be_tried();
-            let own = (MAY * u8::from(may)) | (ON_HOST * u8::from(on_host));
-            let common = common_bits(communicator, own)?;
+            let may_now = !is_duplicating();
+            let has_room = LIVE.load(Ordering::Relaxed) < most;
+            let may = has_room && (!may_now || communicator.can_be_tried());
+            let own = [(MAY, may), (ON_HOST, on_host), (MAY_NOW, may_now)];
+            let own = own.map(|(bit, is_set)| bit * u8::from(is_set));
+            let common = common_bits(communicator, own.iter().sum())?;
             if common & MAY == 0 {
-                return Ok(None);
+                return Ok(Making::Refused);
+            }
+            if common & MAY_NOW == 0 {
+                return Ok(Making::Delayed);
             }
             let made = make();
             match common_bits(communicator, u8::from(made.is_ok())) {
-                Ok(0) => Ok(None),
-                Ok(_) => Ok(made.ok().map(|made| (made, common & ON_HOST != 0))),
+                Ok(0) => Ok(Making::Refused),
+                Ok(_) => Ok(made.map_or(Making::Refused, |made| {
+                    Making::Made(made, common & ON_HOST != 0)
+                })),
                 Err(error) => {
                     made.map(Private::abandon).ok();
                     Err(error)

@@ -9,6 +9,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::communicator::ErrorHandler;
+use super::duplication::is_duplicating;
 use super::library::native;
 use super::sys::MPI_Comm;
 use super::{Communicator, Error};
@@ -76,7 +77,7 @@ impl Probe {
     }
 }
 
-/// The probe. None where it cannot be made, or is being made. Local.
+/// The probe. None where it cannot be made (now), or is being made. Local.
 pub(super) fn probe() -> Option<&'static Probe> {
     // The ranks of a simulation may share what is static.
     if cfg!(smpi) {
@@ -84,7 +85,8 @@ pub(super) fn probe() -> Option<&'static Probe> {
     }
     // One thread makes it, and the others go without meanwhile: no lock is held while MPI makes it,
     // and two could not be made at once with one tag.
-    if PROBE.get().is_none() && !MAKING.swap(true, Ordering::AcqRel) {
+    let may_be_made = PROBE.get().is_none() && !is_duplicating();
+    if may_be_made && !MAKING.swap(true, Ordering::AcqRel) {
         let made = Probe::new().ok()?;
         return Some(PROBE.get_or_init(|| made));
     }
@@ -170,7 +172,8 @@ impl Communicator {
     }
 
     /// Whether another communicator can be made from it without harm: an error would be returned,
-    /// or none is to be expected, since a context id is free. Local.
+    /// or none is to be expected, since a context id is free. To find that out makes one, which a
+    /// duplication under way would hold up. Local.
     pub(super) fn can_be_tried(self) -> bool {
         let probe = probe();
         self.replaceable_handler(probe).is_some() || probe.is_none_or(Probe::has_room)

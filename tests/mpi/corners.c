@@ -5,7 +5,8 @@
  *     empty      MPI_Reduce_scatter with one buffer for both, where nothing is received
  *     aligned    operators that rely on the alignment of elements that begin before their address
  *     duplicate  collectives while MPI_Comm_idup of the communicator is under way
- *     elsewhere  collectives while MPI_Comm_idup of another communicator waits for a process
+ *     elsewhere  collectives while MPI_Comm_idup of another communicator waits for a process, and
+ *                afterwards
  *     large      datatypes made with large counts, where the MPI has them
  *     short      what the standard forbids: input that is shorter than its count says
  */
@@ -166,40 +167,50 @@ static void duplicate(void) {
         }
         check(wrong == 0, "%d ints are wrong", wrong);
         bcast(data, ITEMS, MPI_INT, root, twin);
+        bcast(data, ITEMS, MPI_INT, root, original);
         MPI_Comm_free(&original);
         MPI_Comm_free(&twin);
     }
 }
 
-/* The last process comes to the duplication when the others have ended their calls. */
+static void sum(MPI_Comm comm, int size) {
+    static int input[ITEMS], sums[ITEMS];
+    int wrong = 0;
+    for (int i = 0; i < ITEMS; i++) {
+        input[i] = i + world_rank;
+    }
+    allreduce(input, sums, ITEMS, MPI_INT, MPI_SUM, comm);
+    for (int i = 0; i < ITEMS; i++) {
+        wrong += sums[i] != size * i + size * (size - 1) / 2;
+    }
+    check(wrong == 0, "%d sums are wrong", wrong);
+}
+
+/* The last process comes to the duplication when the others have ended their first call. */
 static void elsewhere(void) {
     const int is_last = world_rank == world_size - 1;
-    static int input[ITEMS], sums[ITEMS];
     MPI_Comm others, twin;
     MPI_Request request;
     check_case("duplication of another communicator under way");
-    MPI_Comm_split(MPI_COMM_WORLD, is_last ? MPI_UNDEFINED : 0, world_rank, &others);
-    int token = 0, wrong = 0;
+    MPI_Comm_split(MPI_COMM_WORLD, is_last, world_rank, &others);
+    int token = 0;
     if (is_last) {
         MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Comm_idup(MPI_COMM_WORLD, &twin, &request);
     } else {
         MPI_Comm_idup(MPI_COMM_WORLD, &twin, &request);
-        for (int i = 0; i < ITEMS; i++) {
-            input[i] = i + world_rank;
-        }
-        allreduce(input, sums, ITEMS, MPI_INT, MPI_SUM, others);
-        const int size = world_size - 1;
-        for (int i = 0; i < ITEMS; i++) {
-            wrong += sums[i] != size * i + size * (size - 1) / 2;
-        }
-        check(wrong == 0, "%d sums are wrong", wrong);
+        /* Some of what the MPI does for the duplication, it does in another call. */
+        MPI_Barrier(others);
+        sum(others, world_size - 1);
         if (world_rank == 0) {
             MPI_Send(&token, 1, MPI_INT, world_size - 1, 0, MPI_COMM_WORLD);
         }
-        MPI_Comm_free(&others);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (!is_last) {
+        sum(others, world_size - 1);
+    }
+    MPI_Comm_free(&others);
     MPI_Comm_free(&twin);
 }
 
