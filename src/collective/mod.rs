@@ -151,7 +151,7 @@ fn run_with(
         report::count(operation, outcome, &work);
     }
     if observes {
-        report::count_by_size(operation, outcome, &work, state.place(root));
+        report::count_by_size(operation, outcome, &work, state.origin(root));
         trace(operation, state, root, outcome, work);
     }
     match check.map(|check| check.finish(state, root, native)) {

@@ -161,13 +161,13 @@ impl State {
 
     /// What a report counts of a call with this root argument besides its work. The call is counted
     /// on one process: rank 0, or between groups the root, since others do not know the size.
-    pub fn place(&self, root: Option<c_int>) -> Place {
+    pub fn origin(&self, root: Option<c_int>) -> Origin {
         let is_first = match (self.remote, root) {
             (None, _) => self.rank == 0,
             (Some(_), Some(root)) => Root::new(root) == Root::Here,
             (Some(remote), None) => self.rank == 0 && remote.leads,
         };
-        Place {
+        Origin {
             processes: self.size + self.remote.map_or(0, |remote| remote.size),
             nodes: self.known_nodes(),
             is_first,

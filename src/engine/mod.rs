@@ -52,7 +52,7 @@ use crate::transport::{Place, Progress, SendMode, Transport};
 
 /// Memory that is to be copied or combined into other memory.
 #[derive(Clone, Copy)]
-struct Run {
+struct Stretch {
     action: Action,
     from: Place,
     into: Place,
@@ -323,18 +323,18 @@ impl Engine {
         transport: &mut T,
     ) -> Result<Place, T::Error> {
         let (sends, start) = (&self.round(index).sends, self.layout.send(index));
-        let (mut run, mut offset) = (None, start);
+        let (mut stretch, mut offset) = (None, start);
         for outgoing in sends {
-            let next = Run {
+            let next = Stretch {
                 action: Action::Copy,
                 from: self.source(outgoing, view),
                 into: Place::scratch(offset),
                 length: outgoing.span.length,
             };
             offset += next.length;
-            run = continued(run, next, transport)?;
+            stretch = continued(stretch, next, transport)?;
         }
-        perform(run, transport)?;
+        perform(stretch, transport)?;
         let mut offset = start;
         for Located { what, span, .. } in sends {
             if *what == Source::SnapshotAndInput {
@@ -395,7 +395,7 @@ impl Engine {
         view: &View,
         transport: &mut T,
     ) -> Result<(), T::Error> {
-        let (mut run, mut offset) = (None, self.received_at());
+        let (mut stretch, mut offset) = (None, self.received_at());
         for incoming in receives {
             let received = match offset {
                 Some(offset) => Place::scratch(offset),
@@ -403,17 +403,17 @@ impl Engine {
             };
             let length = incoming.span.length;
             if let Some((action, from, into)) = self.operation(incoming, received, view) {
-                let next = Run {
+                let next = Stretch {
                     action,
                     from,
                     into,
                     length,
                 };
-                run = continued(run, next, transport)?;
+                stretch = continued(stretch, next, transport)?;
             }
             offset = offset.map(|offset| offset + length);
         }
-        perform(run, transport)
+        perform(stretch, transport)
     }
 
     /// What is done with a block that has arrived at `received`, if anything.
@@ -494,17 +494,17 @@ impl Engine {
             Operand::Result => view.result(span),
             Operand::Held(number) => Place::scratch(self.held[number]),
         };
-        let run = Run {
+        let stretch = Stretch {
             action: what.action,
             from: place(what.from),
             into: place(what.into),
             length: span.length,
         };
-        if run.from == run.into {
+        if stretch.from == stretch.into {
             // A copy of the input, in place.
             return Ok(());
         }
-        perform(Some(run), transport)
+        perform(Some(stretch), transport)
     }
 }
 
@@ -539,32 +539,35 @@ fn is_one_stretch<T: Transport>(
     true
 }
 
-/// `run` with `next` behind it, if both can be done at once. Else does `run`, and `next` remains.
+/// `stretch` with `next` behind it, if both can be done at once. Else does `stretch`, and `next`
+/// remains.
 fn continued<T: Transport>(
-    run: Option<Run>,
-    next: Run,
+    stretch: Option<Stretch>,
+    next: Stretch,
     transport: &mut T,
-) -> Result<Option<Run>, T::Error> {
-    if let Some(run) = run.filter(|run| run.action == next.action) {
-        let length = run.length + next.length;
+) -> Result<Option<Stretch>, T::Error> {
+    if let Some(stretch) = stretch.filter(|stretch| stretch.action == next.action) {
+        let length = stretch.length + next.length;
         let joins = |place, next| {
             is_one_stretch(
-                [(place, run.length), (next, length - run.length)].into_iter(),
+                [(place, stretch.length), (next, length - stretch.length)].into_iter(),
                 transport,
             )
         };
-        if joins(run.from, next.from) && joins(run.into, next.into) {
-            return Ok(Some(Run { length, ..run }));
+        if joins(stretch.from, next.from) && joins(stretch.into, next.into) {
+            return Ok(Some(Stretch { length, ..stretch }));
         }
     }
-    perform(run, transport)?;
+    perform(stretch, transport)?;
     Ok(Some(next))
 }
 
-fn perform<T: Transport>(run: Option<Run>, transport: &mut T) -> Result<(), T::Error> {
-    match run {
-        Some(run) if run.action == Action::Copy => transport.copy(run.from, run.into, run.length),
-        Some(run) => transport.combine(run.from, run.into, run.length),
+fn perform<T: Transport>(stretch: Option<Stretch>, transport: &mut T) -> Result<(), T::Error> {
+    match stretch {
+        Some(stretch) if stretch.action == Action::Copy => {
+            transport.copy(stretch.from, stretch.into, stretch.length)
+        }
+        Some(stretch) => transport.combine(stretch.from, stretch.into, stretch.length),
         None => Ok(()),
     }
 }
@@ -822,23 +825,23 @@ mod tests {
         assert!(!is_one_stretch(spaces.into_iter(), &pieces));
     }
 
-    /// Runs are joined where both their ends go on in one piece. The others are done in turn.
+    /// Stretches are joined where both their ends go on in one piece. The others are done in turn.
     #[test]
-    fn runs_are_joined_where_both_ends_go_on() {
-        let run = |action, from, into, length| Run {
+    fn stretches_are_joined_where_both_ends_go_on() {
+        let stretch = |action, from, into, length| Stretch {
             action,
             from: in_input(from),
             into: in_result(into),
             length,
         };
-        let copy = |from, into, length| run(Action::Copy, from, into, length);
+        let copy = |from, into, length| stretch(Action::Copy, from, into, length);
         let first = copy(3, 13, 2);
         for (next, joined) in [
             (copy(5, 15, 5), Some(7)),
             (copy(5, 15, 6), None),
             (copy(6, 15, 1), None),
             (copy(5, 16, 1), None),
-            (run(Action::Combine, 5, 15, 1), None),
+            (stretch(Action::Combine, 5, 15, 1), None),
         ] {
             let mut pieces = Pieces {
                 piece: 10,

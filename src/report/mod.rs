@@ -34,5 +34,5 @@ pub use destination::{Destination, complete, write, write_first};
 pub use outcome::{Outcome, Work};
 pub use over_ranks::{Local, OverRanks};
 pub use page::{All, Header, render_text};
-pub use tally::{Place, count_by_size};
+pub use tally::{Origin, count_by_size};
 pub use trace::{Trace, trace_line};

@@ -18,9 +18,9 @@ pub(super) const KINDS: usize = Operation::COUNT * CLASSES;
 /// Who may run a call: the MPI library, then each of circulant's algorithms.
 pub(super) const RUNNERS: usize = 1 + Algorithm::VARIANTS.len();
 
-/// What is counted of a call besides its work.
+/// Where a call comes from, as far as it is counted.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Origin {
     /// The processes of the communicator, of both groups of an inter-communicator.
     pub processes: usize,
     /// The nodes that they are on, if that is known.
@@ -77,19 +77,19 @@ impl Counters {
         }
     }
 
-    fn add(&self, outcome: Outcome, work: &Work, place: Place) {
+    fn add(&self, outcome: Outcome, work: &Work, origin: Origin) {
         let counter = &self.ran[runner(outcome, work.algorithm)];
         counter.calls.fetch_add(1, Relaxed);
         counter.nanoseconds.fetch_add(work.nanoseconds, Relaxed);
-        if place.is_first {
+        if origin.is_first {
             counter.first.fetch_add(1, Relaxed);
             self.bytes.fetch_add(work.bytes, Relaxed);
         }
-        let processes = place.processes as u64;
+        let processes = origin.processes as u64;
         self.most_processes.fetch_max(processes, Relaxed);
         self.fewest_processes.fetch_max(!processes, Relaxed);
         self.nodes
-            .fetch_max(place.nodes.unwrap_or(0) as u64, Relaxed);
+            .fetch_max(origin.nodes.unwrap_or(0) as u64, Relaxed);
     }
 
     fn tally(&self) -> Tally {
@@ -132,9 +132,9 @@ pub(super) fn runner_name(runner: usize) -> &'static str {
 }
 
 /// Counts one call of this process by its size.
-pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work, place: Place) {
+pub fn count_by_size(operation: Operation, outcome: Outcome, work: &Work, origin: Origin) {
     if let Some(counters) = COUNTERS.get(kind(operation, work.bytes)) {
-        counters.add(outcome, work, place);
+        counters.add(outcome, work, origin);
     }
 }
 
@@ -217,16 +217,16 @@ mod tests {
             algorithm,
             ..Work::default()
         };
-        let place = |processes, nodes, is_first| Place {
+        let origin = |processes, nodes, is_first| Origin {
             processes,
             nodes,
             is_first,
         };
         let native = Outcome::Native(Reason::Small);
-        counters.add(native, &work(None), place(5, None, true));
-        counters.add(native, &work(None), place(3, Some(2), false));
+        counters.add(native, &work(None), origin(5, None, true));
+        counters.add(native, &work(None), origin(3, Some(2), false));
         let tree = Some(Algorithm::Tree);
-        counters.add(Outcome::Circulant, &work(tree), place(4, Some(1), true));
+        counters.add(Outcome::Circulant, &work(tree), origin(4, Some(1), true));
         let tally = counters.tally();
         assert_eq!(
             (tally.bytes, tally.processes, tally.nodes),

@@ -60,20 +60,20 @@ pub fn call_roll(
     peers: &impl Peers,
     say: impl FnOnce(&str),
 ) -> Option<Roll> {
-    let place = Place { rank, size, peers };
+    let vertex = Vertex { rank, size, peers };
     let Some(own) = peers.entry(rank) else {
         // Without any entry the store is not what it is taken for. But if this process's alone is
         // not there, it must come to the conclusion that the others come to.
-        let is_alone = place.neighbours().all(|peer| peers.entry(peer).is_none());
+        let is_alone = vertex.neighbours().all(|peer| peers.entry(peer).is_none());
         return (!is_alone).then_some(Roll::Absent(rank));
     };
-    let parent = place
+    let parent = vertex
         .parent()
-        .map(|rank| (rank, place.fault_of(rank, &own)));
-    let roll = place.agree(&own, parent, settings);
+        .map(|rank| (rank, vertex.fault_of(rank, &own)));
+    let roll = vertex.agree(&own, parent, settings);
     // A process with a parent that has any circulant is not the first that has.
     let may_be_first = parent.is_none_or(|(_, fault)| matches!(fault, Some(Finding::Absent(_))));
-    let complaint = || place.complaint(&roll, settings.require);
+    let complaint = || vertex.complaint(&roll, settings.require);
     if let Some(line) = may_be_first.then(complaint).flatten() {
         say(&line);
     }
@@ -81,13 +81,13 @@ pub fn call_roll(
 }
 
 /// A process in the tree.
-struct Place<'a, P> {
+struct Vertex<'a, P> {
     rank: usize,
     size: usize,
     peers: &'a P,
 }
 
-impl<P: Peers> Place<'_, P> {
+impl<P: Peers> Vertex<'_, P> {
     fn parent(&self) -> Option<usize> {
         (self.rank > 0).then(|| self.rank & (self.rank - 1))
     }
