@@ -10,8 +10,8 @@
 //!             else the candidate with the fewest samples that the budget allows
 //!             else the fastest so far
 //! each time:  the first of a candidate opens connections, and does not count
-//!             a candidate that is four times slower is out; so is one all of whose samples, two at
-//!             least and five if it is close, are slower than all of the fastest's
+//!             a candidate that is four times slower each time is out; so is one all of whose
+//!             samples, two at least and five if it is close, are slower than all of the fastest's
 //! settled:    all that are left have enough samples; the MPI library and the fastest of ours have
 //!             more, if they are close. The MPI library wins ties
 //! ```
@@ -38,7 +38,8 @@ const CLOSE: f64 = 0.2;
 pub(super) const BUDGET: f64 = 0.03;
 /// How much longer they may take besides, in calls of the MPI library: so trials can begin at once.
 pub(super) const ADVANCE: f64 = 0.5;
-/// A candidate that is so many times slower is out after one sample.
+/// A candidate that is so many times slower is out after one sample. If that and its first time
+/// were far off, a review finds out.
 const HOPELESS: f64 = 4.0;
 /// Candidates that are predicted to be so many times slower than the best of ours are not tried.
 const UNPROMISING: f64 = 2.0;
@@ -123,6 +124,19 @@ struct Incumbent {
     lost: u32,
 }
 
+impl Incumbent {
+    /// The next review is twice as far away as the latest was.
+    fn postpone(&mut self, calls: u64) {
+        self.review_in(self.interval.saturating_mul(2), calls);
+    }
+
+    /// It is reviewed in so many calls from now.
+    fn review_in(&mut self, interval: u64, calls: u64) {
+        self.interval = interval;
+        self.look = calls.saturating_add(interval);
+    }
+}
+
 /// The median; none of nothing. Of an even number of times, the larger of the two in the middle.
 pub(super) fn median(mut seconds: Vec<f64>) -> Option<f64> {
     seconds.sort_by(f64::total_cmp);
@@ -146,6 +160,19 @@ impl Record {
 
     fn median(&self) -> f64 {
         median(self.samples.clone()).unwrap_or(f64::MAX)
+    }
+
+    /// As the median; but of few times, any of which may be far off, the least.
+    fn likely(&self) -> f64 {
+        match self.is_sampled() {
+            true => self.median(),
+            false => self.first.unwrap_or(f64::MAX).min(self.fastest()),
+        }
+    }
+
+    /// Whether one time that is far off makes no difference to its median.
+    fn is_sampled(&self) -> bool {
+        self.samples.len() >= SAMPLES
     }
 
     /// The standard error of the median, from the median distance to it, which single times that
@@ -378,8 +405,12 @@ impl Learned {
     }
 
     fn is_affordable(&self, candidate: usize, overhead: f64) -> bool {
-        let allowed = (BUDGET * self.calls as f64 + ADVANCE) * self.native();
-        self.tunes || self.excess_of(candidate, overhead) <= allowed
+        self.tunes || self.excess_of(candidate, overhead) <= self.allowed()
+    }
+
+    /// Seconds that trials may have taken more than the MPI library by now.
+    fn allowed(&self) -> f64 {
+        (BUDGET * self.calls as f64 + ADVANCE) * self.native()
     }
 
     /// Seconds that trials will have taken more than the MPI library, after one of this candidate.
@@ -403,7 +434,7 @@ impl Learned {
     fn expected(&self, candidate: usize) -> f64 {
         let tried = &self.candidates[candidate];
         if !tried.samples.is_empty() {
-            return tried.median();
+            return tried.likely();
         }
         let ours = self.candidates[NATIVE + 1..].iter();
         let sampled = ours.filter(|other| !other.samples.is_empty());
@@ -444,7 +475,7 @@ impl Learned {
         let (median, slowest) = (leader.median(), leader.slowest());
         for candidate in &mut self.candidates {
             let samples = candidate.samples.len();
-            let is_hopeless = samples >= 1 && candidate.median() > HOPELESS * median;
+            let is_hopeless = samples >= 1 && candidate.likely() > HOPELESS * median;
             let enough = match candidate.median() < (1.0 + CLOSE) * median {
                 true => 5,
                 false => 2,
@@ -467,19 +498,17 @@ impl Learned {
         let is_lost = other.median() < (1.0 - GAIN) * own.median() - ERRORS * error;
         let lost = if is_lost { choice.lost + 1 } else { 0 };
         let candidate = if lost == 2 { rival } else { choice.candidate };
-        // After a review that was lost the next one is soon, and else twice as far away.
-        let interval = if is_lost {
-            FIRST_LOOK
-        } else {
-            choice.interval.saturating_mul(2)
-        };
-        self.choice = Some(Incumbent {
+        let mut choice = Incumbent {
             candidate,
-            look: self.calls.saturating_add(interval),
-            interval,
             rival: None,
             lost: lost % 2,
-        });
+            ..choice
+        };
+        match is_lost {
+            true => choice.review_in(FIRST_LOOK, self.calls),
+            false => choice.postpone(self.calls),
+        }
+        self.choice = Some(choice);
     }
 
     /// From now on this candidate runs the calls, if there is such a one.
@@ -498,6 +527,7 @@ impl Learned {
     /// Starts to compare the choice with the fastest of the other kind: the MPI library with ours,
     /// or one of ours with the MPI library.
     fn look_again(&mut self) {
+        let allowed = self.allowed();
         let Some(choice) = &mut self.choice else {
             return;
         };
@@ -511,6 +541,14 @@ impl Learned {
         let rival = match fastest {
             _ if choice.candidate != NATIVE => NATIVE,
             Some((index, fastest)) if seconds(fastest) < HOPELESS * native => index,
+            // It may have been late, or kept from a processor.
+            Some((index, seldom)) if seldom.first.is_some() && !seldom.is_sampled() => {
+                if self.excess + seconds(seldom) - native > allowed {
+                    choice.postpone(self.calls);
+                    return;
+                }
+                index
+            }
             _ => {
                 choice.look = u64::MAX;
                 return;
@@ -540,8 +578,9 @@ mod tests {
         overhead: f64,
         /// Each time is up to this part longer.
         noise: f64,
-        /// One time in so many takes three times as long.
+        /// One time in so many takes so many times as long.
         outliers: u64,
+        far: f64,
         seed: u64,
     }
 
@@ -554,6 +593,7 @@ mod tests {
                 overhead: 0.0,
                 noise,
                 outliers: u64::MAX,
+                far: 1.0,
                 seed,
             }
         }
@@ -566,7 +606,7 @@ mod tests {
             let drawn = self.seed >> 33;
             let noise = 1.0 + self.noise * (drawn % 1000) as f64 / 1000.0;
             let outlier = if (drawn / 1000) % self.outliers == 0 {
-                3.0
+                self.far
             } else {
                 1.0
             };
@@ -608,6 +648,7 @@ mod tests {
                 .collect(),
             noise,
             outliers,
+            far: 3.0,
             seed,
         })
     }
@@ -643,6 +684,7 @@ mod tests {
             overhead: 0.175_961_684_957_563_79,
             noise: 0.05,
             outliers: 20,
+            far: 3.0,
             seed: 18_030_235_470_601_838_572,
         };
         let (total, allowed) = late_calls(&mut machine);
@@ -786,6 +828,47 @@ mod tests {
         assert!(after(&[1.5, 1.5]) && !after(&[1.5]));
         assert!(!after(&[1.15, 1.5]));
         assert!(after(&[4.5]) && !after(&[4.3]));
+    }
+
+    /// A single time that is far off does not drop a candidate that was fast before; nor for ever
+    /// one that was not, if it can be tried again at little cost.
+    #[test]
+    fn a_time_that_is_far_off_is_made_good() {
+        for first in [0.5, 50.0] {
+            let mut learned = Learned::new(&[1.0, 0.5]);
+            let mut times = vec![first, 60.0].into_iter();
+            let mut used = NATIVE;
+            for _ in 0..10_000 {
+                match learned.turn(|| 0.01) {
+                    Turn::Try(NATIVE) => learned.tell(NATIVE, 1.0, 0.01),
+                    Turn::Try(ours) => learned.tell(ours, times.next().unwrap_or(0.5), 0.01),
+                    Turn::Use(candidate) => used = candidate,
+                }
+            }
+            assert_eq!(used, 1, "first {first}");
+        }
+    }
+
+    /// Who is hopeless indeed is tried once more, as soon as the budget allows, and then no more.
+    #[test]
+    fn the_hopeless_are_tried_once_more() {
+        let mut learned = Learned::new(&[1.0, 0.5]);
+        let (mut total, mut latest, calls) = (0.0, 0, 1_000_000);
+        for call in 0..calls {
+            match learned.turn(|| 0.01) {
+                Turn::Try(NATIVE) => learned.tell(NATIVE, 1.0, 0.01),
+                Turn::Try(ours) => {
+                    learned.tell(ours, 50.0, 0.01);
+                    (total, latest) = (total + 50.0, call);
+                }
+                Turn::Use(candidate) => assert_eq!(candidate, NATIVE),
+            }
+            assert!(
+                total <= 2.0 * 50.0 + 1.5 * BUDGET * call as f64,
+                "{call}: {total}"
+            );
+        }
+        assert!(latest > 1000 && latest < 100_000, "{latest}");
     }
 
     /// A choice that was made elsewhere holds until its first review.
