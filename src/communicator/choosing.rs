@@ -16,14 +16,14 @@
 //! say who runs them; else the cost model chooses. On a flat graph, how many blocks they have makes
 //! no difference to the result, so that may be what suits the network.
 
-use super::latest::{Account, Choice};
 use super::learning::{Ground, Learning, Times, Trial};
 use super::state::State;
 use super::{Service, Stop, known, network};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Algorithm, Facts, Kind, Known, Operation, Preparation, Reason, Select, Turn,
+    self, Account, Algorithm, Choice, Facts, Kind, Known, Operation, Preparation, Reason, Select,
+    Turn,
 };
 use crate::team::Machine;
 
@@ -67,7 +67,7 @@ impl State {
             let kind = Kind::of(&facts, settings)?;
             learning.covers(kind, settings).then_some((learning, kind))
         });
-        let past = self.latest.end(facts.operation);
+        let past = self.latest.end(&facts);
         if let (Some(learning), Some(past)) = (&self.learning, past) {
             learning.count_past(&past);
         }
@@ -85,7 +85,9 @@ impl State {
         if learning.ground().is_some() {
             return Ok(choice);
         }
-        let waits = choice == Ok(Algorithm::Shared)
+        // Of rounded results, no time may decide who makes them, also where a profile might.
+        let waits = kind.is_learned(settings)
+            && choice == Ok(Algorithm::Shared)
             && !self.shares_memory()
             && !learning.is_sharing_worth_it(&facts);
         let choice = if waits { Err(Reason::OneNode) } else { choice };
@@ -255,7 +257,7 @@ impl State {
         if learning.takes_profile() {
             let (processes, nodes) = (self.size(), self.nodes()?.count());
             let share = |words: &mut [u64]| self.together(|communicator| communicator.share(words));
-            if let Some(known) = known::share(self.rank(), processes, nodes, share)? {
+            if let Some(known) = known::share(self.rank(), (processes, nodes), true, share)? {
                 return Ok(Some(self.begin_with(learning, known)));
             }
         }
@@ -315,9 +317,10 @@ impl State {
     /// What rank 0 knows of such communicators, or else the network. Collective.
     fn find_known(&self) -> Result<Known, Stop> {
         let (rank, processes, nodes) = (self.rank(), self.size(), self.nodes()?.count());
+        let has_profile = self.settings().has_profile();
         self.serve_on_nodes(|service, machine| {
             let share = |words: &mut [u64]| service.members.take_largest(words);
-            if let Some(known) = known::share(rank, processes, nodes, share)? {
+            if let Some(known) = known::share(rank, (processes, nodes), has_profile, share)? {
                 return Ok(known);
             }
             let network = network::measure(service, machine)?;

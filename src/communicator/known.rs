@@ -20,20 +20,21 @@ static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 /// What the profile says.
 static PROFILE: OnceCell<Vec<Known>> = OnceCell::new();
 
-/// What rank 0 knows of communicators like this one, of which this process is `rank`. `share` gives
-/// everybody rank 0's words, where the others have zeros. Collective.
+/// What rank 0 knows of communicators like this one, of which this process is `rank`: also from its
+/// profile, if the agreed settings say that there is one. `share` gives everybody rank 0's words,
+/// where the others have zeros. Collective.
 ///
 /// # Errors
 /// Those of `share`.
 pub(super) fn share(
     rank: usize,
-    processes: usize,
-    nodes: usize,
+    (processes, nodes): (usize, usize),
+    has_profile: bool,
     share: impl Fn(&mut [u64]) -> Result<(), Error>,
 ) -> Result<Option<Known>, Error> {
     let mut words = Vec::new();
     if rank == 0 {
-        let known = find(processes, nodes);
+        let known = find(processes, nodes, has_profile);
         words = known.map(|known| known.encode()).unwrap_or_default();
     }
     let mut length = [words.len() as u64];
@@ -47,16 +48,17 @@ pub(super) fn share(
 
 /// What was learned here; or what the profile says of communicators of about as many processes and
 /// nodes.
-fn find(processes: usize, nodes: usize) -> Option<Known> {
+fn find(processes: usize, nodes: usize, has_profile: bool) -> Option<Known> {
     let distance = |known: &&Known| known.distance(processes, nodes);
     let learned = LEARNED.lock();
     if let Some(known) = learned.iter().find(|known| known.is_of(processes, nodes)) {
         return Some(known.clone());
     }
     drop(learned);
-    let near = profile().iter().filter(|known| distance(known) < 1.0);
+    let profile = if has_profile { profile() } else { &[] };
+    let near = profile.iter().filter(|known| distance(known) < 1.0);
     near.min_by(|a, b| distance(a).total_cmp(&distance(b)))
-        .cloned()
+        .map(|known| known.lent_to(processes, nodes))
 }
 
 /// What the profile says: nothing, if there is none. It is read once. Rank 0 says what is wrong
@@ -131,12 +133,16 @@ fn merge(file: &Path) -> Result<(), String> {
     let mut known = load_profile(file, mpi)?;
     let has_inexact = matches!(job::settings().select, Select::Adaptive | Select::Tune);
     for mut learned in all() {
-        learned.keep_measured(has_inexact);
+        if !learned.keep_measured(has_inexact) {
+            continue;
+        }
         let is_same = |other: &&mut Known| other.is_of(learned.processes, learned.nodes);
         match known.iter_mut().find(is_same) {
             None => known.push(learned),
             Some(known) => {
-                known.network = learned.network;
+                if !learned.is_lent {
+                    known.network = learned.network;
+                }
                 learned
                     .lessons
                     .into_iter()

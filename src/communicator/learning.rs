@@ -12,14 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::latest::{Account, Past};
 use super::service::Service;
 use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Facts, Kind, Known, Learned, Lesson, NATIVE, Preparation, Prospect, Reason, Select,
-    Settings, Turn,
+    self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Past, Preparation, Prospect,
+    Reason, Select, Settings, Turn,
 };
 
 /// What was measured of the calls of one communicator.

@@ -11,7 +11,6 @@
 //! | `closing` | what a process writes when MPI is about to end: profile, report |
 //! | `job` | this process in its job: its settings, and where its report goes |
 //! | `known` | what was learned on this process's communicators, for new ones |
-//! | `latest` | what is settled for calls like the latest |
 //! | `learning` | what was measured of its calls |
 //! | `lookup` | from a communicator's handle to its state; the end of communicators and of MPI |
 //! | `members` | all processes of a private communicator, and how they agree |
@@ -29,7 +28,6 @@ mod choosing;
 mod closing;
 mod job;
 mod known;
-mod latest;
 mod learning;
 mod lookup;
 mod members;

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::members::Members;
-use crate::message::say;
+use crate::message::{error_of, error_word, say};
 use crate::mpi::Error;
 use crate::select::slot_bytes;
 use crate::transport::{Layout, SharedMemory, Ticket};
@@ -55,7 +55,7 @@ pub(super) fn share(
     let mut problem = [memory
         .as_ref()
         .err()
-        .map_or(0, |error| encode(place, error))];
+        .map_or(0, |error| error_word(place, error))];
     members.take_largest(&mut problem)?;
     if problem == [0] {
         return Ok(memory.ok());
@@ -66,44 +66,15 @@ pub(super) fn share(
     Ok(None)
 }
 
-/// A rank's error as a word that is not 0: of several the lowest rank's is the largest.
-fn encode(rank: usize, error: &io::Error) -> u64 {
-    let number = error.raw_os_error().unwrap_or(libc::ENOENT);
-    let before_last = u32::MAX - rank as u32;
-    u64::from(before_last) << 32 | u64::from(number.unsigned_abs())
-}
-
-/// The rank and the error of a word.
-fn decode(word: u64) -> (u32, io::Error) {
-    let number = i32::try_from(word & u64::from(u32::MAX)).unwrap_or(0);
-    let rank = u32::MAX - (word >> 32) as u32;
-    (rank, io::Error::from_raw_os_error(number))
-}
-
 /// Says once that there is no memory to share.
 fn complain(problem: u64) {
     static IS_SAID: AtomicBool = AtomicBool::new(false);
     if IS_SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    let (rank, error) = decode(problem);
+    let (rank, error) = error_of(problem);
     say(&format!(
         "circulant: the processes of a node cannot share memory (rank {rank}: {error}): the MPI \
          library runs the calls that would have; CIRCULANT_SHARED_MAX=0 says so without this line"
     ));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lowest_rank_that_has_a_problem_is_named() {
-        let of = |rank, number| encode(rank, &io::Error::from_raw_os_error(number));
-        let all = [of(7, 12), of(3, 1), of(5, libc::ENOSYS)];
-        let named = all.into_iter().max().map(decode);
-        let named = named.map(|(rank, error)| (rank, error.raw_os_error()));
-        assert_eq!(named, Some((3, Some(1))));
-        assert_ne!(of(0, 0), 0);
-    }
 }

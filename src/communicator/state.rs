@@ -9,7 +9,6 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
-use super::latest::Latest;
 use super::learning::Learning;
 use super::members::Members;
 use super::roll::roll;
@@ -19,8 +18,8 @@ use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Making, Private, Root, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
-use crate::report::Place;
-use crate::select::{self, BcastOrder, Checks, Library, Operation, Reason, Roll, Settings};
+use crate::report::Origin;
+use crate::select::{self, BcastOrder, Checks, Latest, Library, Operation, Reason, Roll, Settings};
 use crate::stage::Groups;
 use crate::team::{Graph, Ranks, Team};
 

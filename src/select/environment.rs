@@ -68,8 +68,32 @@ impl Settings {
 
     /// Reads the settings from the environment of this process.
     pub fn of_environment() -> (Settings, Vec<Complaint>) {
-        let text = |value: OsString| value.to_string_lossy().into_owned();
-        Settings::read(env::vars_os().map(|(name, value)| (text(name), text(value))))
+        Settings::of_variables(env::vars_os())
+    }
+
+    /// As [`read`](Self::read). A value that is not UTF-8 names no file, so it cannot be read
+    /// either.
+    fn of_variables(
+        variables: impl Iterator<Item = (OsString, OsString)>,
+    ) -> (Settings, Vec<Complaint>) {
+        let mut unreadable = Vec::new();
+        let texts = variables.filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            match value.into_string() {
+                Ok(value) => Some((name, value)),
+                Err(value) if name.starts_with(PREFIX) => {
+                    unreadable.push(Complaint {
+                        problem: format!("{name}={value:?} cannot be read: it is not UTF-8"),
+                        instead: "ignoring it".to_owned(),
+                    });
+                    None
+                }
+                Err(_) => None,
+            }
+        });
+        let (settings, mut complaints) = Settings::read(texts);
+        complaints.append(&mut unreadable);
+        (settings, complaints)
     }
 
     /// The defaults, whatever the environment says, since the process has more rights than who
@@ -252,5 +276,29 @@ fn unknown(name: &str, value: &str) -> Complaint {
             "{name}={value:?}: there is no such variable, the nearest name is {nearest}"
         ),
         instead: "ignoring it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    /// It is not taken for another file.
+    #[test]
+    fn a_value_that_is_not_utf8_is_complained_about() {
+        let odd = OsString::from_vec(b"/tmp/r\xe9port.json".to_vec());
+        let variables = [
+            ("CIRCULANT_REPORT".into(), odd.clone()),
+            ("ANOTHER".into(), odd),
+            ("CIRCULANT_FORCE".into(), "1".into()),
+        ];
+        let (settings, complaints) = Settings::of_variables(variables.into_iter());
+        assert!(settings.force && settings.report.is_none());
+        let lines: Vec<_> = complaints.iter().map(Complaint::to_string).collect();
+        let expected = "circulant: CIRCULANT_REPORT=\"/tmp/r\\xE9port.json\" cannot be read: \
+                        it is not UTF-8; ignoring it";
+        assert_eq!(lines, [expected]);
     }
 }

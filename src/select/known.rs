@@ -39,6 +39,8 @@ pub struct Known {
     pub network: Network,
     /// Who runs the calls of each kind.
     pub lessons: Vec<Lesson>,
+    /// Whether a profile says it of others, which are alike.
+    pub is_lent: bool,
 }
 
 /// Who runs the calls of one kind.
@@ -63,8 +65,8 @@ impl Lesson {
     }
 }
 
-/// The words of a network, and of a lesson.
-const NETWORK: usize = 2;
+/// The words before the lessons, and of a lesson.
+const HEADER: usize = 3;
 const LESSON: usize = 5;
 
 impl Known {
@@ -75,6 +77,15 @@ impl Known {
             nodes,
             network,
             lessons: Vec::new(),
+            is_lent: false,
+        }
+    }
+
+    /// For communicators of these dimensions.
+    pub fn lent_to(&self, processes: usize, nodes: usize) -> Known {
+        Known {
+            is_lent: !self.is_of(processes, nodes),
+            ..self.clone()
         }
     }
 
@@ -103,10 +114,16 @@ impl Known {
     }
 
     /// Keeps what was measured: of calls whose result depends on who runs them only where
-    /// `has_inexact`, so that a profile does not change a program's results unasked.
-    pub fn keep_measured(&mut self, has_inexact: bool) {
-        let lessons = &mut self.lessons;
-        lessons.retain(|lesson| lesson.is_measured && (lesson.kind.is_exact() || has_inexact));
+    /// `has_inexact`, so that a profile does not change a program's results unasked; and of what is
+    /// lent, what was tried here, so that it is not lent from profile to profile. Returns whether
+    /// there is something to keep.
+    pub fn keep_measured(&mut self, has_inexact: bool) -> bool {
+        let is_lent = self.is_lent;
+        self.lessons.retain(|lesson| {
+            let is_own = !is_lent || lesson.tried.iter().any(|&seconds| seconds > 0);
+            is_own && lesson.is_measured && (lesson.kind.is_exact() || has_inexact)
+        });
+        !is_lent || !self.lessons.is_empty()
     }
 
     /// Its network and its lessons, for other processes.
@@ -116,12 +133,16 @@ impl Known {
             let (kind, candidate) = (lesson.kind.encode(), lesson.candidate as u64);
             [kind, candidate, native, own, is_measured]
         });
-        self.network.encode().into_iter().chain(lessons).collect()
+        let header = self.network.encode().into_iter();
+        header
+            .chain([u64::from(self.is_lent)])
+            .chain(lessons)
+            .collect()
     }
 
     /// What was encoded so.
     pub fn decode(processes: usize, nodes: usize, words: &[u64]) -> Option<Known> {
-        let (network, lessons) = words.split_first_chunk::<NETWORK>()?;
+        let (&[alpha, beta, is_lent], lessons) = words.split_first_chunk::<HEADER>()?;
         let lessons = lessons.chunks_exact(LESSON).filter_map(|words| {
             let &[kind, candidate, native, own, is_measured] = words else {
                 return None;
@@ -136,7 +157,8 @@ impl Known {
         });
         Some(Known {
             lessons: lessons.collect(),
-            ..Known::new(processes, nodes, Network::decode(*network))
+            is_lent: is_lent != 0,
+            ..Known::new(processes, nodes, Network::decode([alpha, beta]))
         })
     }
 }
@@ -504,6 +526,20 @@ mod tests {
         all.keep_measured(true);
         assert_eq!((exact.lessons.len(), all.lessons.len()), (2, 3));
         assert!(exact.lessons.iter().all(|lesson| lesson.kind.is_exact()));
+    }
+
+    /// What a profile says of others is not written as measured here, unless it was.
+    #[test]
+    fn what_is_lent_is_kept_only_where_it_was_tried() {
+        let known = known();
+        assert!(!known.lent_to(17, 3).is_lent);
+        let mut lent = known.lent_to(20, 3);
+        let mut told = Known::decode(20, 3, &lent.encode()).unwrap();
+        assert!(told.is_lent && told.processes == 20);
+        assert!(!told.keep_measured(true));
+        lent.lessons[1].tried[0] = 5;
+        assert!(lent.keep_measured(true));
+        assert_eq!(lent.lessons.len(), 1);
     }
 
     #[test]

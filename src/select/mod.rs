@@ -21,6 +21,7 @@
 //! | `cost` | the cost model and its shipped constants; the number of blocks |
 //! | `native` | the same for calls of the MPI library |
 //! | `known` | what was learned on communicators; the profile, which holds that |
+//! | `latest` | what is settled for calls like the latest |
 //! | `learned` | what was measured of the calls of one kind, and who runs the next |
 //! | `prospect` | when it is worth measuring a network |
 //! | `added` | the functions that MPI does not have |
@@ -44,6 +45,7 @@ mod environment;
 mod facts;
 mod kind;
 mod known;
+mod latest;
 mod learned;
 mod native;
 mod prospect;
@@ -66,6 +68,7 @@ pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Library, Operation, Order, Reason, Unknown};
 pub use kind::Kind;
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile, write_profile};
+pub use latest::{Account, Choice, Latest, Past};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
 pub use prospect::{LARGE, Preparation, Prospect, SMALL, ends_at_one};
 pub use roll::{Peers, Roll, call_roll, entry};

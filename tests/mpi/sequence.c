@@ -6,7 +6,8 @@
  * BYTES is the size of the whole vector: what is broadcast or reduced, or gathered from all ranks, or
  * sent to all by one.
  * OPERATION is one of those of ours in lower case, or reduce-vector: MPI_Reduce on a strided type with a
- * user-defined operator. Ranks describe the data of a broadcast by ints; bcast-vector by a vector.
+ * user-defined operator; so is allreduce-vector, and allreduce-double sums doubles. Ranks describe the data of
+ * a broadcast by ints; bcast-vector by a vector.
  * late:MILLISECONDS is no call: all ranks but 0 sleep so long.
  */
 #include <stdio.h>
@@ -198,6 +199,8 @@ int main(int argc, char **argv) {
                 do_reduce_scatter(&sum, each, false);
             } else if (strcmp(operation, "allreduce") == 0) {
                 do_allreduce(&sum, all);
+            } else if (strcmp(operation, "allreduce-double") == 0) {
+                do_allreduce(reduction_named(reductions, count, "MPI_DOUBLE MPI_SUM"), bytes / (MPI_Count)sizeof(double));
             } else if (strcmp(operation, "allreduce-vector") == 0) {
                 do_allreduce(reduction_named(reductions, count, "vector"), all / vector.atoms);
             } else if (strcmp(operation, "alltoall") == 0) {

@@ -219,6 +219,17 @@ def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
     assert run.tried()
 
 
+@pytest.mark.any_mpi
+def test_a_profile_delays_no_rounded_result(mpi, report, tmp_path):
+    """On one node their first call has memory made that is shared, whether there is a profile or not: by times, two
+    runs would have it made at different calls, and get different bits."""
+    command = [mpi.program("sequence"), "allreduce-double:16384x6"]
+    for settings in ({}, {"PROFILE": tmp_path / "none.toml"}):
+        run = mpi.preloaded(3, command, report, settings).expect_success()
+        assert run.outcomes("allreduce") == {"circulant": 6}, run.describe()
+        assert run_by("shared", run) == {"allreduce"}
+
+
 def unending(folder, kind):
     """A file that a read does not come to the end of."""
     if kind == "pipe":
