@@ -59,6 +59,7 @@ impl Drop for AtEnd {
             closing::write(self.began);
             STATE.end();
             mpi::free_probe();
+            mpi::forget_duplications();
             mpi::forget_datatypes();
             END.end();
         }

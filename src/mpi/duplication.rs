@@ -6,26 +6,52 @@
 //! what is made at the same time. So a program that makes a communicator meanwhile may hang, with
 //! circulant or without it. One that makes none must not hang because circulant does. MPICH has
 //! neither fault.
+//!
+//! A duplication counts from its start until the program has completed its request. When it ends in
+//! between depends on the time, and so would the order in which reductions of floating-point
+//! numbers are made, if that counted.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::library::{ABI, native};
+use super::library::{ABI, function};
+use super::probe::probe;
 use super::sys::MPI_Request;
-use super::{SUCCESS, check, ignored_status};
+use super::{SUCCESS, may_be_called_by_several_threads};
 use crate::abi::Abi;
 
-/// A duplication that has not been seen to have ended.
-struct Pending(MPI_Request);
+/// A duplication that has not been seen to be completed.
+struct Pending {
+    request: MPI_Request,
+    /// Fortran's handle of the request: its place in a table of Open MPI's.
+    place: c_int,
+}
 
 // SAFETY: a handle, which any thread may use.
 unsafe impl Send for Pending {}
 
+/// The lock is held while handles are translated, which is local.
 static PENDING: Mutex<Vec<Pending>> = Mutex::new(Vec::new());
-/// How many there are, with those that are being started or asked about.
-static NUMBER: AtomicUsize = AtomicUsize::new(0);
+/// How many are being started.
+static STARTING: AtomicUsize = AtomicUsize::new(0);
+
+/// While one is being started; also if an exception of the program's ends that.
+struct Starting;
+
+impl Starting {
+    fn begin() -> Starting {
+        STARTING.fetch_add(1, Ordering::SeqCst);
+        Starting
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        STARTING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// Runs `start`, which starts a duplication, and returns what that returns. Local.
 ///
@@ -38,41 +64,67 @@ pub unsafe fn start_duplication(
     if ABI != Abi::OpenMpi {
         return start();
     }
-    NUMBER.fetch_add(1, Ordering::SeqCst);
+    // It could not be made meanwhile.
+    probe();
+    let _starting = Starting::begin();
     let code = start();
     if code == SUCCESS {
         // SAFETY: by this function's contract.
-        PENDING.lock().push(Pending(unsafe { *request }));
-    } else {
-        NUMBER.fetch_sub(1, Ordering::SeqCst);
+        let begun = Pending::of(unsafe { *request });
+        let mut pending = PENDING.lock();
+        pending.retain(Pending::is_there);
+        pending.extend(begun);
     }
     code
 }
 
 /// Whether a duplication may be under way in this process, so that no communicator is to be made.
 /// Local.
-pub fn is_duplicating() -> bool {
-    if NUMBER.load(Ordering::SeqCst) == 0 {
+pub(super) fn is_duplicating() -> bool {
+    if ABI != Abi::OpenMpi {
         return false;
     }
-    // No lock is held while MPI is asked: it makes progress, and may call the program.
-    let mut pending = std::mem::take(&mut *PENDING.lock());
-    let before = pending.len();
-    pending.retain(|duplication| !duplication.has_ended());
-    let ended = before - pending.len();
-    PENDING.lock().append(&mut pending);
-    NUMBER.fetch_sub(ended, Ordering::SeqCst) > ended
+    let mut pending = PENDING.lock();
+    pending.retain(Pending::is_there);
+    !pending.is_empty() || STARTING.load(Ordering::SeqCst) > 0
 }
 
+/// Whether another thread may start one at any time.
+pub(super) fn may_be_started() -> bool {
+    ABI == Abi::OpenMpi && may_be_called_by_several_threads()
+}
+
+/// MPI is about to end.
+pub fn forget_duplications() {
+    PENDING.lock().clear();
+}
+
+/// MPI_Request_c2f and MPI_Request_f2c. Where Fortran's integers are of 64 bits, places are smaller
+/// than 2^31 all the same.
+type ToFortran = unsafe extern "C" fn(MPI_Request) -> c_int;
+type FromFortran = unsafe extern "C" fn(c_int) -> MPI_Request;
+
 impl Pending {
-    fn has_ended(&self) -> bool {
-        let get_status = native().functions.PMPI_Request_get_status;
-        let mut flag = 0;
-        // SAFETY: the program may have completed the request. But Open MPI keeps all requests of
-        // duplications in a list of its own, which lasts as long as MPI. There a request that was
-        // completed says that it is complete, until it serves to make another communicator. Then
-        // it says whether that has been made, after which this duplication has ended, too.
-        let code = unsafe { get_status(self.0, &mut flag, ignored_status()) };
-        check(code).is_err() || flag != 0
+    /// None where the MPI library cannot say when it ends, which Open MPI can.
+    fn of(request: MPI_Request) -> Option<Pending> {
+        let to_fortran = function(c"PMPI_Request_c2f")?;
+        // SAFETY: the MPI library's function of that name.
+        let to_fortran = unsafe { std::mem::transmute::<*mut c_void, ToFortran>(to_fortran) };
+        // SAFETY: a request that MPI has just made.
+        let place = unsafe { to_fortran(request) };
+        Some(Pending { request, place })
+    }
+
+    /// Whether the program has not completed it. Open MPI then takes a request out of its table.
+    fn is_there(&self) -> bool {
+        function(c"PMPI_Request_f2c").is_some_and(|from_fortran| {
+            // SAFETY: the MPI library's function of that name.
+            let from_fortran =
+                unsafe { std::mem::transmute::<*mut c_void, FromFortran>(from_fortran) };
+            // SAFETY: Open MPI finds nothing, or another request, in a place that is not this
+            // request's any more. If it is the same again, it is of another duplication, which is
+            // under way.
+            unsafe { from_fortran(self.place) }.0 == self.request.0
+        })
     }
 }

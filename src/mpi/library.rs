@@ -190,7 +190,6 @@ natives! {
         PMPI_Query_thread(*mut c_int);
         PMPI_Recv(*mut c_void, c_int, MPI_Datatype, c_int, c_int, MPI_Comm, *mut MPI_Status);
         PMPI_Reduce_local(*const c_void, *mut c_void, c_int, MPI_Datatype, MPI_Op);
-        PMPI_Request_get_status(MPI_Request, *mut c_int, *mut MPI_Status);
         PMPI_Scatterv(
             *const c_void, *const c_int, *const c_int, MPI_Datatype, *mut c_void, c_int,
             MPI_Datatype, c_int, MPI_Comm

@@ -7,8 +7,8 @@
 //! | `library` | the MPI library of the process: functions and constants, found at run time |
 //! | `memory` | addresses, bytes; memory of circulant's own |
 //! | `communicator` | a communicator: who is in it, and who hears of its errors |
-//! | `duplication` | duplications that do not block, during which Open MPI must make nothing |
 //! | `probe` | a communicator of this process alone, to ask MPI about handles |
+//! | `duplication` | duplications that do not block, during which Open MPI must make nothing |
 //! | `failure` | processes that have failed, where the MPI library goes on without them |
 //! | `private` | private communicators, for circulant's messages |
 //! | `attribute` | typed attributes of communicators |
@@ -55,6 +55,8 @@ mod waits;
 
 use std::ffi::{CStr, c_int};
 
+use once_cell::sync::OnceCell;
+
 pub use alias::Alias;
 pub use arguments::{Arrays, Counts, Operands, Passed, PassedByRank};
 pub use array::Array;
@@ -62,7 +64,7 @@ pub use attribute::Attribute;
 pub use clock::Moment;
 pub use communicator::Communicator;
 pub use datatype::{Datatype, forget_datatypes};
-pub use duplication::start_duplication;
+pub use duplication::{forget_duplications, start_duplication};
 pub use failure::survives;
 pub use held::{Held, free_datatype, free_operator};
 pub use library::{
@@ -200,6 +202,18 @@ pub fn is_active() -> bool {
         (functions.PMPI_Finalized)(&mut finalized);
     }
     initialized != 0 && finalized == 0
+}
+
+/// Whether the program has asked for that.
+fn may_be_called_by_several_threads() -> bool {
+    static SEVERAL: OnceCell<bool> = OnceCell::new();
+    *SEVERAL.get_or_init(|| {
+        let most = native().constants.thread_multiple.0;
+        let mut provided: c_int = most;
+        // SAFETY: writes an integer.
+        let code = unsafe { (native().functions.PMPI_Query_thread)(&mut provided) };
+        check(code).is_err() || provided == most
+    })
 }
 
 /// Whether MPI_Comm_spawn started this process. SMPI has no MPI_Comm_spawn, and ends when it is

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::communicator::Group;
-use super::duplication::is_duplicating;
+use super::duplication::{is_duplicating, may_be_started};
 use super::library::{native, speaks_pmi};
 use super::{Communicator, Error, check};
 
@@ -85,17 +85,30 @@ impl Private {
         const MAY: u8 = 1;
         const ON_HOST: u8 = 2;
         const MAY_NOW: u8 = 4;
+        const MAY_ON: u8 = 8;
         communicator.with_errors_returned(|| {
             let may_now = !is_duplicating();
             let has_room = LIVE.load(Ordering::Relaxed) < most;
             let may = has_room && (!may_now || communicator.can_be_tried());
-            let own = [(MAY, may), (ON_HOST, on_host), (MAY_NOW, may_now)];
+            let may_on = !may_be_started();
+            let own = [
+                (MAY, may),
+                (ON_HOST, on_host),
+                (MAY_NOW, may_now),
+                (MAY_ON, may_on),
+            ];
             let own = own.map(|(bit, is_set)| bit * u8::from(is_set));
             let common = common_bits(communicator, own.iter().sum())?;
             if common & MAY == 0 {
                 return Ok(Making::Refused);
             }
             if common & MAY_NOW == 0 {
+                return Ok(Making::Delayed);
+            }
+            // While one process has waited for the others, another thread may have started one.
+            let may_on = common & MAY_ON != 0
+                || common_bits(communicator, u8::from(!is_duplicating()))? != 0;
+            if !may_on {
                 return Ok(Making::Delayed);
             }
             let made = make();

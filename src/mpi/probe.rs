@@ -9,10 +9,9 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::communicator::ErrorHandler;
-use super::duplication::is_duplicating;
 use super::library::native;
 use super::sys::MPI_Comm;
-use super::{Communicator, Error};
+use super::{Communicator, Error, is_active};
 
 /// A communicator of this process alone, on which errors are returned, for local calls: where MPI
 /// is asked about a handle that may be invalid. Functions without a communicator would raise the
@@ -32,6 +31,8 @@ unsafe impl Sync for Probe {}
 static PROBE: OnceCell<Probe> = OnceCell::new();
 /// Held while MPI is asked, which is local.
 static ASKING: Mutex<()> = Mutex::new(());
+/// Set before it is freed.
+static IS_FREED: AtomicBool = AtomicBool::new(false);
 /// Set by the thread that makes it.
 static MAKING: AtomicBool = AtomicBool::new(false);
 
@@ -40,6 +41,11 @@ impl Probe {
     pub fn ask<R>(&self, question: impl FnOnce(MPI_Comm) -> R) -> R {
         let _alone = ASKING.lock();
         question(self.communicator.handle())
+    }
+
+    /// Its handle, for messages of this process to itself.
+    pub fn handle(&self) -> MPI_Comm {
+        self.communicator.handle()
     }
 
     fn new() -> Result<Probe, Error> {
@@ -77,16 +83,17 @@ impl Probe {
     }
 }
 
-/// The probe. None where it cannot be made (now), or is being made. Local.
+/// The probe. None where it cannot be made, as in a program without MPI_COMM_WORLD, or is being
+/// made; or MPI is about to end. Local.
 pub(super) fn probe() -> Option<&'static Probe> {
     // The ranks of a simulation may share what is static.
-    if cfg!(smpi) {
+    if cfg!(smpi) || IS_FREED.load(Ordering::Acquire) {
         return None;
     }
     // One thread makes it, and the others go without meanwhile: no lock is held while MPI makes it,
     // and two could not be made at once with one tag.
-    let may_be_made = PROBE.get().is_none() && !is_duplicating();
-    if may_be_made && !MAKING.swap(true, Ordering::AcqRel) {
+    let may_be_made = || PROBE.get().is_none() && is_active();
+    if may_be_made() && !MAKING.swap(true, Ordering::AcqRel) {
         let made = Probe::new().ok()?;
         return Some(PROBE.get_or_init(|| made));
     }
@@ -95,6 +102,7 @@ pub(super) fn probe() -> Option<&'static Probe> {
 
 /// Frees it, when MPI is about to end and nothing is asked any more.
 pub fn free_probe() {
+    IS_FREED.store(true, Ordering::Release);
     if let Some(probe) = PROBE.get() {
         probe.communicator.free();
     }

@@ -6,13 +6,9 @@
 //! errors on MPI_COMM_WORLD are returned while circulant waits. Then the call's communicator hears
 //! of it, as natively.
 
-use std::ffi::c_int;
-
-use once_cell::sync::OnceCell;
-
 use super::communicator::ErrorHandler;
 use super::library::{native, speaks_pmi};
-use super::{Communicator, check};
+use super::{Communicator, may_be_called_by_several_threads};
 
 /// While it lives, errors on MPI_COMM_WORLD are returned.
 #[must_use]
@@ -51,16 +47,4 @@ impl Drop for ReturnedErrors {
             .set_error_handler(self.0.handle())
             .ok();
     }
-}
-
-/// Whether the program has asked for that.
-fn may_be_called_by_several_threads() -> bool {
-    static SEVERAL: OnceCell<bool> = OnceCell::new();
-    *SEVERAL.get_or_init(|| {
-        let most = native().constants.thread_multiple.0;
-        let mut provided: c_int = most;
-        // SAFETY: writes an integer.
-        let code = unsafe { (native().functions.PMPI_Query_thread)(&mut provided) };
-        check(code).is_err() || provided == most
-    })
 }

@@ -2,8 +2,8 @@
  * MPI-4 sessions: collectives in a program that never calls MPI_Init and has no MPI_COMM_WORLD; or, with
  * the argument "initialized", that calls it as well.
  *
- * Before all others calls a function of circulant's, where that is in the process. Prints how many of the
- * calls circulant has run, by its own word, and what that function returned.
+ * Before all others calls a function of circulant's, where that is in the process, and after them another.
+ * Prints how many of the calls circulant has run, by its own word, and what the first function returned.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,6 +25,37 @@ typedef int owner_of(MPI_Comm comm, int step);
 static int first_owner(MPI_Comm comm) {
     owner_of *owner = (owner_of *)dlsym(RTLD_DEFAULT, "circulant_successive_owner");
     return owner == NULL ? -1 : owner(comm, 0);
+}
+
+typedef int merge_of(const void *send, int sendcount, void *receive, int capacity, int *count, MPI_Datatype type,
+                     int (*compare)(const void *, const void *, void *), void *context, MPI_Comm comm);
+
+/* Numbers that are there, and records that MPI is asked about. */
+static void merges(MPI_Comm comm) {
+    enum { COUNT = 5, MOST = 64 * COUNT };
+    merge_of *merge = (merge_of *)dlsym(RTLD_DEFAULT, "circulant_allgather_merge");
+    if (merge == NULL) {
+        return;
+    }
+    MPI_Datatype mine;
+    MPI_Type_contiguous(1, MPI_INT, &mine);
+    MPI_Type_commit(&mine);
+    int own[COUNT], all[MOST], got, wrong = 0;
+    check_case("a merge");
+    for (int i = 0; i < COUNT; i++) {
+        own[i] = i * world_size + world_rank;
+    }
+    int code = merge(own, COUNT, all, MOST, &got, MPI_INT, NULL, NULL, comm);
+    for (int i = 0; i < COUNT * world_size; i++) {
+        wrong += all[i] != i;
+    }
+    /* There are no numbers of this datatype. */
+    int other = merge(own, COUNT, all, MOST, &got, mine, NULL, NULL, comm);
+    /* A native run has no such checks to count. */
+    if (code != MPI_SUCCESS || wrong != 0 || other == MPI_SUCCESS) {
+        check(false, "merges return %d and %d, and %d numbers are wrong", code, other, wrong);
+    }
+    MPI_Type_free(&mine);
 }
 
 static void print_ours(int owner) {
@@ -57,6 +88,8 @@ int main(int argc, char **argv) {
         check_case("call %d", call);
         medley(comm, 1000);
     }
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    merges(comm);
     int status = check_summary(comm);
     if (rank == 0) {
         print_ours(owner);
