@@ -216,10 +216,14 @@ impl Datatype {
             extent: extent as isize,
             true_lower,
             true_extent,
-            margins: (margin(lower, true_lower), margin(true_upper, upper)),
+            margins: (0, 0),
             is_predefined: false,
             kept: None,
         };
+        // Where elements are dense, what is beside one is its neighbour.
+        if !datatype.is_dense() {
+            datatype.margins = (margin(lower, true_lower), margin(true_upper, upper));
+        }
         // Every constructor takes a datatype, but for a struct of nothing, whose size is 0 (and
         // Fortran's sized kinds, which are predefined).
         let constructor = datatype.constructor().filter(|_| size > 0);
@@ -385,6 +389,9 @@ impl Datatype {
             return repeated.is_some_and(|inner| inner.0.is_contiguous(communicator, bytes));
         }
         bytes.clear();
+        if bytes.try_reserve(2 * self.size).is_err() {
+            return false;
+        }
         bytes.resize(2 * self.size, 0);
         let (pattern, packed) = bytes.split_at_mut(self.size);
         // Two bytes tell the positions of at most 2^16 apart; the first is enough for 2^8.

@@ -160,37 +160,54 @@ static void numbers(MPI_Comm comm) {
     }
 }
 
-/* A record; what is compared is the key. In memory with gaps, or without. */
-enum { FIELDS = 3 };
+/* A record; what is compared is the key. In memory without gaps, with gaps, or with gaps and so that
+ * functions may rely on its alignment, although it begins before its address; or without gaps, and its bounds
+ * are those of its neighbour. */
+enum { FIELDS = 3, DENSE = 0, GAPS, ALIGNED, LOWERED, LAYOUTS, ALIGNMENT = 16 };
 struct layout {
     MPI_Datatype type;
     int stride;          /* ints from one record to the next */
     int place[FIELDS];   /* key, rank, position: where they are */
     int asks;            /* whether comparisons call MPI */
+    int misaligned;      /* records that functions got at an address that is not aligned */
 };
 
 static struct layout record_layout(int gaps) {
-    struct layout layout = {.stride = gaps ? 7 : FIELDS, .asks = gaps};
+    const int strides[LAYOUTS] = {FIELDS, 7, 2 * ALIGNMENT / (int)sizeof(int), FIELDS};
+    struct layout layout = {.stride = strides[gaps], .asks = gaps == GAPS};
     MPI_Datatype type;
-    if (gaps) {
+    if (gaps == GAPS || gaps == ALIGNED) {
+        const MPI_Aint lower = gaps == ALIGNED ? -ALIGNMENT / 2 : 0;
         /* Key last in memory, in front of it a gap, behind it another: in the signature it is first. */
         int lengths[] = {1, 1, 1}, places[] = {5, 1, 2};
         memcpy(layout.place, places, sizeof places);
         MPI_Type_indexed(FIELDS, lengths, places, MPI_INT, &type);
-        MPI_Type_create_resized(type, 0, (MPI_Aint)sizeof(int) * layout.stride, &layout.type);
+        MPI_Type_create_resized(type, lower, (MPI_Aint)sizeof(int) * layout.stride, &layout.type);
         MPI_Type_free(&type);
     } else {
         const int places[] = {0, 1, 2};
         memcpy(layout.place, places, sizeof places);
         MPI_Type_contiguous(FIELDS, MPI_INT, &layout.type);
+        if (gaps == LOWERED) {
+            const MPI_Aint extent = FIELDS * (MPI_Aint)sizeof(int);
+            type = layout.type;
+            MPI_Type_create_resized(type, -extent, extent, &layout.type);
+            MPI_Type_free(&type);
+        }
     }
     MPI_Type_commit(&layout.type);
     return layout;
 }
 
+static void expect_aligned(const void *record, struct layout *layout) {
+    layout->misaligned += layout->stride * sizeof(int) % ALIGNMENT == 0 && (uintptr_t)record % ALIGNMENT != 0;
+}
+
 static int by_key(const void *a, const void *b, void *context) {
-    const struct layout *layout = context;
+    struct layout *layout = context;
     const int *x = a, *y = b;
+    expect_aligned(a, layout);
+    expect_aligned(b, layout);
     if (layout->asks) {
         double now = MPI_Wtime();
         int is_there = 0;
@@ -244,9 +261,12 @@ static int *expected_records(const struct layout *layout, int size, int spread, 
 
 static int concatenate(const void *left, int leftcount, const void *right, int rightcount, void *out,
                        int *outcount, void *context) {
-    const struct layout *layout = context;
+    struct layout *layout = context;
     size_t record = sizeof(int) * (size_t)layout->stride;
     int *to = out;
+    expect_aligned(left, layout);
+    expect_aligned(right, layout);
+    expect_aligned(out, layout);
     if (leftcount <= 0 || rightcount <= 0) {
         return 1;
     }
@@ -281,6 +301,7 @@ static void one_of_records(MPI_Comm comm, int gaps, int spread, int unit, int ke
                      : circulant_allreduce_v(send, own, result, total, &got, layout.type, concatenate, &layout, comm);
     check_success(code, merge ? "circulant_allgather_merge" : "circulant_allreduce_v");
     check(got == total, "%d records, not %d", got, total);
+    check(layout.misaligned == 0, "%d records were not aligned", layout.misaligned);
     /* With its gaps, which nobody may have touched, and what is behind. */
     size_t bytes = sizeof(int) * (size_t)(total * layout.stride + 1);
     check(memcmp(result, expected, bytes) == 0, "the result is wrong");
@@ -297,7 +318,7 @@ static void all_records(MPI_Comm comm) {
     for (int spread = 0; spread < SPREADS; spread++) {
         for (int turn = 0; turn < 6; turn++) {
             /* Some ranks with gaps and some without; all; none. */
-            int gaps = turn % 3 == 0 ? 0 : turn % 3 == 1 ? 1 : rank % 2;
+            int gaps = turn % 3 == 0 ? spread % 2 * LOWERED : turn % 3 == 1 ? GAPS + spread % 2 : rank % LAYOUTS;
             const int keys[] = {1, 5, 50};
             one_of_records(comm, gaps, spread, 20, keys[(turn + spread) % 3], turn / 3, 1);
             one_of_records(comm, gaps, spread, 20, keys[(turn + spread) % 3], turn / 3, 0);

@@ -42,7 +42,7 @@ static int owner_of(int size, int step) {
 }
 
 /* How the ints of a value are laid out. */
-enum layout { PLAIN, PAIRS, GAPS, BACKWARDS, SHIFTED, LAYOUTS };
+enum layout { PLAIN, PAIRS, GAPS, BACKWARDS, SHIFTED, LOWERED, LAYOUTS };
 
 struct task {
     MPI_Comm comm;
@@ -76,7 +76,8 @@ static int place(const struct task *t, int index) {
     }
 }
 
-/* The element types: an int; two; two of four; two, the second first; one, three ints from its address. */
+/* The element types: an int; two; two of four; two, the second first; one, three ints from its address; one with the
+ * bounds of the one before it. */
 static MPI_Datatype type_of(enum layout layout) {
     MPI_Datatype type = MPI_INT, part;
     const int back[2] = {1, 0}, three[1] = {3};
@@ -96,6 +97,9 @@ static MPI_Datatype type_of(enum layout layout) {
         MPI_Type_create_indexed_block(1, 1, three, MPI_INT, &part);
         MPI_Type_create_resized(part, 0, sizeof(int), &type);
         MPI_Type_free(&part);
+        break;
+    case LOWERED:
+        MPI_Type_create_resized(MPI_INT, -(MPI_Aint)sizeof(int), sizeof(int), &type);
         break;
     default:
         return MPI_INT;
@@ -428,7 +432,7 @@ static void roots(void) {
         const int sizes[] = {1, 3, 256, 1000, 5000, 16384, 16385, 40000, 0};
         int count = sizes[random / 64 % 9];
         enum layout layout = random / 1024 % LAYOUTS;
-        if (layout != PLAIN && layout != SHIFTED) {
+        if (ints_of_element(layout) == 2) {
             count /= 2;
         }
         struct task t = task_on(MPI_COMM_WORLD, 1, count, layout);

@@ -18,13 +18,16 @@ use crate::transport::{Packing, Progress};
 const WORD: usize = size_of::<u64>();
 const HEADER: usize = 5 * WORD;
 
-/// Bytes in front of a store's elements. They keep the elements aligned, and end with a header.
+/// Bytes in front of a store's elements, besides its shift. They keep the elements aligned, and end
+/// with a header.
 const FRONT: usize = crate::mpi::ALIGNMENT;
 
 /// The memory of one store.
 #[derive(Debug, Default)]
 struct Store {
     memory: Allocation,
+    /// Bytes in front of the elements by which these are aligned ([`Datatype::shift`]).
+    shift: usize,
     /// Whether MPI may be reading from it: then it is never freed.
     is_sent: bool,
 }
@@ -32,14 +35,18 @@ struct Store {
 impl Store {
     /// Makes it hold `bytes` bytes of elements and keeps the first `kept`. Returns whether it does.
     fn reserve(&mut self, bytes: usize, kept: usize) -> bool {
-        let needed = bytes.saturating_add(FRONT);
+        let needed = bytes.saturating_add(self.front());
         if self.memory.capacity() >= needed {
             return true;
         }
         if kept == 0 && !self.is_sent {
             return self.memory.reserve(needed);
         }
-        let mut larger = Store::default();
+        let mut larger = Store {
+            memory: Allocation::default(),
+            shift: self.shift,
+            is_sent: false,
+        };
         if !larger.memory.reserve(needed) {
             return false;
         }
@@ -49,6 +56,10 @@ impl Store {
         true
     }
 
+    fn front(&self) -> usize {
+        FRONT + self.shift
+    }
+
     /// Room for a header, and the elements behind it.
     fn all(&self) -> Region {
         // SAFETY: what is made of the region is used before the store is reserved anew or dropped:
@@ -56,7 +67,8 @@ impl Store {
         // keeps them or returns them to another file. A send, which lasts longer, is noted in
         // `is_sent`.
         let region = unsafe { self.memory.region() };
-        region.part(FRONT.min(region.length()) - HEADER.min(region.length())..region.length())
+        let length = region.length();
+        region.part(self.front().min(length) - HEADER.min(length)..length)
     }
 
     fn elements(&self) -> Region {
@@ -121,6 +133,11 @@ impl<'a> Operands<'a> {
         output: Array,
         communicator: Communicator,
     ) -> Self {
+        let shift = output.datatype().shift();
+        memory
+            .stores
+            .iter_mut()
+            .for_each(|store| store.shift = shift);
         Operands {
             memory,
             combination,
