@@ -156,20 +156,20 @@ impl Combination {
                 (_, None) => stages.reduction(team, root, blocks, range, in_place),
             }
         };
-        let (stages, scratch) = self.stages_of_blocks(service, algorithm, range.len(), add);
+        let (stages, scratch) = self.stages_of_blocks(service, algorithm, (range.len(), 0), add);
         self.run_stages(service, stages, scratch, Aside::Nothing, 0)
     }
 
     /// The stages that `add` appends for the blocks of `algorithm`, and their scratch. On a flat
     /// graph, where the order of operands makes a difference, the number of blocks makes none; then
     /// there are more of them, up to one for each of `most` units, if their scratch is not allowed
-    /// otherwise. So it does not depend on that number, which may be what was measured, whether the
-    /// call is ours.
+    /// otherwise: beside `aside` units, which some processes may need, if it ever is. So whether
+    /// the call is ours does not depend on that number, which may be what was measured.
     fn stages_of_blocks(
         &self,
         service: &mut Service,
         algorithm: Algorithm,
-        most: usize,
+        (most, aside): (usize, usize),
         add: impl Fn(&mut Stages, &Service, (usize, Cutting)),
     ) -> (Stages, usize) {
         let (n, q) = (algorithm.blocks(), service.team.skips().q());
@@ -185,10 +185,25 @@ impl Combination {
             most / q.max(1) * q
         };
         let more = |n: &usize| (*n < most).then(|| n.saturating_mul(2).min(most));
-        let blocks = successors(Some(n), more);
-        self.stages_that_fit(service, blocks, 0, |stages, service, n| {
-            add(stages, service, (n, cutting));
-        })
+        let fitting = |service: &mut Service, aside| {
+            let blocks = successors(Some(n), more);
+            self.stages_that_fit(service, blocks, aside, |stages, service, n| {
+                add(stages, service, (n, cutting));
+            })
+        };
+        let (stages, scratch) = fitting(service, aside);
+        if aside == 0 || self.is_allowed(service, scratch, aside) {
+            return (stages, scratch);
+        }
+        service.spare.keep_stages(stages);
+        fitting(service, 0)
+    }
+
+    /// Whether so much scratch is allowed beside `aside` units.
+    fn is_allowed(&self, service: &Service, scratch: usize, aside: usize) -> bool {
+        let units = scratch.saturating_add(aside);
+        let bytes = units.saturating_mul(self.input.datatype().size());
+        service.pool.allows(bytes)
     }
 
     /// The stages that `add` appends for the first of `cuts`, of one or more, whose scratch is
@@ -200,15 +215,13 @@ impl Combination {
         aside: usize,
         add: impl Fn(&mut Stages, &Service, C),
     ) -> (Stages, usize) {
-        let size = self.input.datatype().size();
         let (mut stages, mut scratch) = (service.spare.stages(), 0);
         for cut in cuts {
             service.spare.keep_stages(stages);
             stages = service.spare.stages();
             add(&mut stages, service, cut);
             scratch = scratch_units(&stages, service.pacing);
-            let bytes = scratch.saturating_add(aside).saturating_mul(size);
-            if service.pool.allows(bytes) {
+            if self.is_allowed(service, scratch, aside) {
                 break;
             }
         }
@@ -255,7 +268,7 @@ impl Combination {
                 _ => stages.pipelined_reduce_scatter(team, parts(), blocks, false),
             }
         };
-        let (stages, scratch) = self.stages_of_blocks(service, algorithm, longest, add);
+        let (stages, scratch) = self.stages_of_blocks(service, algorithm, (longest, longest), add);
         self.run_stages(service, stages, scratch, self.result_aside(), longest)
     }
 

@@ -2,9 +2,11 @@
 
 use std::ffi::c_int;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::library::native;
-use super::sys::MPI_Datatype;
+use super::probe::probe;
+use super::sys::{MPI_Comm, MPI_Datatype};
 use super::{
     Buffer, Communicator, Datatype, Error, Operator, Region, TAG_TO_SELF, check, ignored_status,
     int,
@@ -12,6 +14,10 @@ use super::{
 
 /// Bytes that an `int` can count.
 const COUNTABLE: usize = 1 << 30;
+
+/// How many tags messages to this process take in turn. Every MPI has tags up to 2^15 - 1.
+const TAGS: c_int = 1 << 13;
+static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// Elements of a datatype that may be read and written during the call.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +186,7 @@ impl Array {
 
     /// Copies the elements of `from`, which are as many and of the same datatype. `packed` is
     /// memory for those that have gaps: a little, since a call under way cannot fail for want of
-    /// it.
+    /// it. MPI moves those that are larger.
     ///
     /// # Errors
     /// MPI's.
@@ -199,18 +205,21 @@ impl Array {
             self.copy_each(from);
             return Ok(());
         }
-        /// Bytes that are packed at once, if elements are not larger.
+        /// Bytes that are packed at once.
         const STEP: usize = 32 << 10;
         from.in_steps(STEP, |elements, range| {
+            let first = range.start / self.datatype.size().max(1);
+            let to = self.part(first..first + elements.count);
+            if range.len() > STEP {
+                return send_to_self(elements.typed(), to.typed(), communicator);
+            }
             packed.resize(packed.len().max(range.len()), 0);
             let middle = Buffer::new(packed.as_mut_ptr().cast());
             // SAFETY: the first bytes of `packed`, which is not resized before the end of the
             // closure.
             let middle = unsafe { Region::new(middle, range.len()) };
             elements.pack(middle, communicator)?;
-            let first = range.start / self.datatype.size().max(1);
-            self.part(first..first + elements.count)
-                .unpack(middle, communicator)
+            to.unpack(middle, communicator)
         })
     }
 
@@ -330,30 +339,37 @@ impl Array {
 }
 
 /// Moves typed data by a message to this process. Where the address is MPI_BOTTOM, MPICH's MPI_Pack
-/// and MPI_Unpack take it for a null pointer; messages may use it everywhere.
+/// and MPI_Unpack take it for a null pointer; messages may use it everywhere. The message goes over
+/// the probe, since `communicator` may be one of the program's, which may receive anything there;
+/// where there is no probe, over that. Threads that do so at once have tags of their own: MPI makes
+/// progress, and may call the program, so no lock is held.
 fn send_to_self(
     from: (Buffer, c_int, MPI_Datatype),
     to: (Buffer, c_int, MPI_Datatype),
     communicator: Communicator,
 ) -> Result<(), Error> {
-    let rank = int(communicator.rank()?);
-    // SAFETY: one is elements of the program's, the other as many bytes as their data, so MPI
-    // touches nothing else. They do not overlap, unless both are the program's and it passed memory
-    // that overlaps: then what arrives is wrong, as it is without circulant.
-    check(unsafe {
+    let tag = TAG_TO_SELF + 2 + c_int::from(NEXT.fetch_add(1, Ordering::Relaxed)) % TAGS;
+    // SAFETY: both are elements, or one is as many bytes as their data, so MPI touches nothing
+    // else. They do not overlap, unless both are the program's and it passed memory that overlaps:
+    // then what arrives is wrong, as it is without circulant.
+    let send = |over: MPI_Comm, rank: c_int| unsafe {
         (native().functions.PMPI_Sendrecv)(
             from.0.as_ptr(),
             from.1,
             from.2,
             rank,
-            TAG_TO_SELF,
+            tag,
             to.0.as_ptr(),
             to.1,
             to.2,
             rank,
-            TAG_TO_SELF,
-            communicator.handle(),
+            tag,
+            over,
             ignored_status(),
         )
+    };
+    check(match probe() {
+        Some(probe) => send(probe.handle(), 0),
+        None => send(communicator.handle(), int(communicator.rank()?)),
     })
 }

@@ -2,6 +2,8 @@
  * What the standard allows and not every MPI survives. Each argument is a case:
  *
  *     elements   operators that assign whole structs, of which the datatype names a part
+ *     wide       an operator on elements with gaps that are large
+ *     aside      MPI_Reduce_scatter in place, where most of the result is one process's
  *     empty      MPI_Reduce_scatter with one buffer for both, where nothing is received
  *     aligned    operators that rely on the alignment of elements that begin before their address
  *     duplicate  collectives while MPI_Comm_idup of the communicator is under way
@@ -84,6 +86,43 @@ static void elements(int each) {
     MPI_Type_free(&member);
 }
 
+/* Elements with gaps, of which one has more data than is packed at once. */
+enum { COLUMN = 16384, COLUMNS = 3 };
+
+static void add_columns(void *in, void *inout, int *columns, MPI_Datatype *type) {
+    (void)type;
+    const double *from = in;
+    double *into = inout;
+    for (int i = 0; i < *columns * COLUMN; i++) {
+        into[2 * i] += from[2 * i];
+    }
+}
+
+static void wide(void) {
+    MPI_Datatype column, type;
+    MPI_Op op;
+    MPI_Type_vector(COLUMN, 1, 2, MPI_DOUBLE, &column);
+    MPI_Type_create_resized(column, 0, 2 * COLUMN * (MPI_Aint)sizeof(double), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(add_columns, 1, &op);
+    static double input[2 * COLUMN * COLUMNS], result[2 * COLUMN * COLUMNS];
+    for (int i = 0; i < 2 * COLUMN * COLUMNS; i++) {
+        input[i] = i + world_rank;
+        result[i] = -1;
+    }
+    check_case("wide elements");
+    allreduce(input, result, COLUMNS, type, op, MPI_COMM_WORLD);
+    int wrong = 0;
+    for (int i = 0; i < 2 * COLUMN * COLUMNS; i++) {
+        const double sum = (double)world_size * i + world_size * (world_size - 1) / 2.0;
+        wrong += result[i] != (i % 2 == 0 ? sum : -1);
+    }
+    check(wrong == 0, "%d numbers are wrong", wrong);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    MPI_Type_free(&column);
+}
+
 enum { BEFORE = 8, WIDE = 32, NUMBERS = 4 };
 
 static int misaligned;
@@ -130,6 +169,26 @@ static void aligned(void) {
     MPI_Op_free(&op);
     MPI_Type_free(&type);
     MPI_Type_free(&numbers);
+}
+
+static void aside(void) {
+    enum { EACH = 1000, MOST = 45000 };
+    static double data[MOST + 64 * EACH];
+    MPI_Count counts[64];
+    const int all = MOST + (world_size - 1) * EACH, mine = world_rank == 0 ? 0 : MOST + (world_rank - 1) * EACH;
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = rank == 0 ? MOST : EACH;
+    }
+    for (int i = 0; i < all; i++) {
+        data[i] = i + world_rank;
+    }
+    check_case("most of it aside");
+    reduce_scatter(MPI_IN_PLACE, data, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    int wrong = 0;
+    for (int i = 0; i < counts[world_rank]; i++) {
+        wrong += data[i] != (double)world_size * (mine + i) + world_size * (world_size - 1) / 2.0;
+    }
+    check(wrong == 0, "%d numbers are wrong", wrong);
 }
 
 static void empty(void) {
@@ -257,6 +316,10 @@ int main(int argc, char **argv) {
             for (int each = 1; each < 3000; each = 3 * each + 1) {
                 elements(each);
             }
+        } else if (strcmp(argv[i], "wide") == 0) {
+            wide();
+        } else if (strcmp(argv[i], "aside") == 0) {
+            aside();
         } else if (strcmp(argv[i], "empty") == 0) {
             empty();
         } else if (strcmp(argv[i], "aligned") == 0) {

@@ -445,6 +445,7 @@ def test_sessions_beside_init(mpi, sessions, report, processes):
     [
         ("elements", {"reduce": 7, "reduce_scatter_block": 14}),
         ("aligned", {"allreduce": 1}),
+        ("wide", {"allreduce": 1}),
         ("empty", {"reduce_scatter": 1}),
         ("large", {"bcast": 3}),
     ],
@@ -457,6 +458,16 @@ def test_corners(mpi, report, case, ours, processes):
     run.expect_success()
     assert "failures=0" in run.stdout
     assert run.all_outcomes() == {name: {"circulant": calls} for name, calls in ours.items()}
+
+
+@pytest.mark.parametrize("blocks", [3, 30])
+def test_results_that_are_put_aside(mpi, report, blocks):
+    """How many blocks there would be decides what scratch a call needs, but not whether it is circulant's: in place, more
+    blocks leave room for the result beside it."""
+    settings = {"FORCE": 1, "REDUCE_SCATTER_BLOCKS": blocks, "SCRATCH_MAX": "512K"}
+    run = mpi.preloaded(4, [mpi.program("corners"), "aside"], report, settings).expect_success()
+    assert "failures=0" in run.stdout
+    assert run.all_outcomes() == {"reduce_scatter": {"circulant": 1}}
 
 
 @pytest.mark.parametrize("processes", [2, 3])
