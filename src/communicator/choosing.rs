@@ -22,8 +22,8 @@ use super::{Service, Stop, known, network};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Account, Algorithm, Choice, Facts, Kind, Known, Operation, Preparation, Reason, Select,
-    Turn,
+    self, Account, Algorithm, Choice, Facts, Kind, Known, Operation, Past, Preparation, Reason,
+    Select, Turn,
 };
 use crate::team::Machine;
 
@@ -67,10 +67,7 @@ impl State {
             let kind = Kind::of(&facts, settings)?;
             learning.covers(kind, settings).then_some((learning, kind))
         });
-        let past = self.latest.end(&facts);
-        if let (Some(learning), Some(past)) = (&self.learning, past) {
-            learning.count_past(&past);
-        }
+        self.count_past(self.latest.end(&facts));
         let Some((learning, kind)) = covered else {
             return self.choose_untried(facts);
         };
@@ -113,8 +110,19 @@ impl State {
     /// survey.
     fn settle_before(&self, learning: &Learning, facts: Facts, choice: Choice) {
         let idle = learning.idle_calls(&facts, self.known_nodes());
-        self.latest.settle(facts, choice, Account::Before, idle);
+        self.settle(facts, choice, Account::Before, idle);
         learning.start(Moment::now());
+    }
+
+    fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) {
+        self.count_past(self.latest.settle(facts, choice, of, most));
+    }
+
+    /// Calls were left to choices that are settled no longer.
+    fn count_past(&self, past: impl IntoIterator<Item = Past>) {
+        if let Some(learning) = &self.learning {
+            past.into_iter().for_each(|past| learning.count_past(&past));
+        }
     }
 
     /// Why a call is native, if that is settled for calls of these facts.
@@ -174,7 +182,7 @@ impl State {
         }
         // Between groups a call chooses twice, of different facts.
         if !self.is_inter() {
-            self.latest.settle(facts, choice, Account::Others, u64::MAX);
+            self.settle(facts, choice, Account::Others, u64::MAX);
         }
         choice
     }
@@ -235,7 +243,7 @@ impl State {
         if reason == Reason::Measured {
             let settled = learning.settled_calls(kind, ground, || self.is_served());
             if let Some((calls, most)) = settled {
-                self.latest.settle(facts, choice, calls, most);
+                self.settle(facts, choice, calls, most);
             }
         }
         Ok(Some(choice))
@@ -339,8 +347,10 @@ impl State {
         Ok(have_come.is_ok())
     }
 
-    /// The end of a trial, which took this process so many nanoseconds. Collective.
+    /// The end of a trial, which took this process so many nanoseconds. What it says may hold for
+    /// calls of other sizes, too, so what was settled of them is not any more. Collective.
     fn end_trial(&self, learning: &Learning, trial: &Trial, taken: u64, outcome: Outcome) {
+        self.count_past(self.latest.end_all(trial.operation()));
         if !trial.was_run(outcome) {
             return learning.conclude(trial, None);
         }

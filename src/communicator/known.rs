@@ -56,9 +56,15 @@ fn find(processes: usize, nodes: usize, has_profile: bool) -> Option<Known> {
     }
     drop(learned);
     let profile = if has_profile { profile() } else { &[] };
-    let near = profile.iter().filter(|known| distance(known) < 1.0);
-    near.min_by(|a, b| distance(a).total_cmp(&distance(b)))
-        .map(|known| known.lent_to(processes, nodes))
+    let near = profile
+        .iter()
+        .filter(|known| !known.is_lent && distance(known) < 1.0);
+    let nearest = near.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let own = profile.iter().find(|known| known.is_of(processes, nodes));
+    let mut known = nearest.or(own)?.lent_to(processes, nodes);
+    let own = own.into_iter().flat_map(|own| &own.lessons);
+    own.for_each(|lesson| known.learn(*lesson));
+    Some(known)
 }
 
 /// What the profile says: nothing, if there is none. It is read once. Rank 0 says what is wrong
@@ -141,7 +147,7 @@ fn merge(file: &Path) -> Result<(), String> {
             None => known.push(learned),
             Some(known) => {
                 if !learned.is_lent {
-                    known.network = learned.network;
+                    (known.network, known.is_lent) = (learned.network, false);
                 }
                 learned
                     .lessons

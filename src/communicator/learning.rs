@@ -17,8 +17,8 @@ use super::{known, process};
 use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
-    self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Past, Preparation, Prospect,
-    Reason, Select, Settings, Turn,
+    self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Past, Preparation,
+    Prospect, Reason, Select, Settings, Turn,
 };
 
 /// What was measured of the calls of one communicator.
@@ -331,6 +331,11 @@ impl Learning {
 }
 
 impl Trial {
+    /// Of its calls.
+    pub(super) fn operation(&self) -> Operation {
+        self.kind.operation
+    }
+
     /// Whether its candidate ran the call, which had this outcome.
     pub(super) fn was_run(&self, outcome: Outcome) -> bool {
         match outcome {

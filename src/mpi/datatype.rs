@@ -220,9 +220,13 @@ impl Datatype {
             is_predefined: false,
             kept: None,
         };
-        // Where elements are dense, what is beside one is its neighbour.
-        if !datatype.is_dense() {
-            datatype.margins = (margin(lower, true_lower), margin(true_upper, upper));
+        let margins = (margin(lower, true_lower), margin(true_upper, upper));
+        // Else what is beside an element is its neighbour.
+        let whole = true_extent
+            .saturating_add(margins.0)
+            .saturating_add(margins.1);
+        if whole <= extent.unsigned_abs() as usize {
+            datatype.margins = margins;
         }
         // Every constructor takes a datatype, but for a struct of nothing, whose size is 0 (and
         // Fortran's sized kinds, which are predefined).

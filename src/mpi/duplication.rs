@@ -14,6 +14,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::library::{ABI, function};
@@ -69,11 +70,11 @@ pub unsafe fn start_duplication(
     let _starting = Starting::begin();
     let code = start();
     if code == SUCCESS {
-        // SAFETY: by this function's contract.
-        let begun = Pending::of(unsafe { *request });
         let mut pending = PENDING.lock();
+        // Before the new request is in the table: it may be an old one that serves again.
         pending.retain(Pending::is_there);
-        pending.extend(begun);
+        // SAFETY: by this function's contract.
+        pending.extend(Pending::of(unsafe { *request }));
     }
     code
 }
@@ -101,15 +102,31 @@ pub fn forget_duplications() {
 
 /// MPI_Request_c2f and MPI_Request_f2c. Where Fortran's integers are of 64 bits, places are smaller
 /// than 2^31 all the same.
-type ToFortran = unsafe extern "C" fn(MPI_Request) -> c_int;
-type FromFortran = unsafe extern "C" fn(c_int) -> MPI_Request;
+struct Translation {
+    to_fortran: unsafe extern "C" fn(MPI_Request) -> c_int,
+    from_fortran: unsafe extern "C" fn(c_int) -> MPI_Request,
+}
+
+/// None where the MPI library has none, which Open MPI has.
+fn translation() -> Option<&'static Translation> {
+    static FOUND: OnceCell<Option<Translation>> = OnceCell::new();
+    let find = || {
+        let names = [c"PMPI_Request_c2f", c"PMPI_Request_f2c"];
+        let [to_fortran, from_fortran] = names.map(function);
+        // SAFETY: both are the MPI library's functions of these names, whose types these are.
+        unsafe {
+            Some(Translation {
+                to_fortran: std::mem::transmute::<*mut c_void, _>(to_fortran?),
+                from_fortran: std::mem::transmute::<*mut c_void, _>(from_fortran?),
+            })
+        }
+    };
+    FOUND.get_or_init(find).as_ref()
+}
 
 impl Pending {
-    /// None where the MPI library cannot say when it ends, which Open MPI can.
     fn of(request: MPI_Request) -> Option<Pending> {
-        let to_fortran = function(c"PMPI_Request_c2f")?;
-        // SAFETY: the MPI library's function of that name.
-        let to_fortran = unsafe { std::mem::transmute::<*mut c_void, ToFortran>(to_fortran) };
+        let to_fortran = translation()?.to_fortran;
         // SAFETY: a request that MPI has just made.
         let place = unsafe { to_fortran(request) };
         Some(Pending { request, place })
@@ -117,14 +134,11 @@ impl Pending {
 
     /// Whether the program has not completed it. Open MPI then takes a request out of its table.
     fn is_there(&self) -> bool {
-        function(c"PMPI_Request_f2c").is_some_and(|from_fortran| {
-            // SAFETY: the MPI library's function of that name.
-            let from_fortran =
-                unsafe { std::mem::transmute::<*mut c_void, FromFortran>(from_fortran) };
+        translation().is_some_and(|translation| {
             // SAFETY: Open MPI finds nothing, or another request, in a place that is not this
             // request's any more. If it is the same again, it is of another duplication, which is
             // under way.
-            unsafe { from_fortran(self.place) }.0 == self.request.0
+            unsafe { (translation.from_fortran)(self.place) }.0 == self.request.0
         })
     }
 }

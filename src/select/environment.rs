@@ -71,8 +71,7 @@ impl Settings {
         Settings::of_variables(env::vars_os())
     }
 
-    /// As [`read`](Self::read). A value that is not UTF-8 names no file, so it cannot be read
-    /// either.
+    /// As [`read`](Self::read). Settings are text, so a file whose name is not UTF-8 cannot be set.
     fn of_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> (Settings, Vec<Complaint>) {

@@ -39,7 +39,7 @@ pub struct Known {
     pub network: Network,
     /// Who runs the calls of each kind.
     pub lessons: Vec<Lesson>,
-    /// Whether a profile says it of others, which are alike.
+    /// Whether the network is that of others, which are alike. It is not lent once more.
     pub is_lent: bool,
 }
 
@@ -81,10 +81,10 @@ impl Known {
         }
     }
 
-    /// For communicators of these dimensions.
+    /// The same, where it serves for communicators of these dimensions.
     pub fn lent_to(&self, processes: usize, nodes: usize) -> Known {
         Known {
-            is_lent: !self.is_of(processes, nodes),
+            is_lent: self.is_lent || !self.is_of(processes, nodes),
             ..self.clone()
         }
     }
@@ -115,8 +115,7 @@ impl Known {
 
     /// Keeps what was measured: of calls whose result depends on who runs them only where
     /// `has_inexact`, so that a profile does not change a program's results unasked; and of what is
-    /// lent, what was tried here, so that it is not lent from profile to profile. Returns whether
-    /// there is something to keep.
+    /// lent, what was tried here. Returns whether there is something to keep.
     pub fn keep_measured(&mut self, has_inexact: bool) -> bool {
         let is_lent = self.is_lent;
         self.lessons.retain(|lesson| {
@@ -183,6 +182,8 @@ struct OfNetwork {
     /// Microseconds, and microseconds a byte.
     alpha: f64,
     beta: f64,
+    #[serde(default)]
+    lent: bool,
     #[serde(default)]
     calls: Vec<Calls>,
 }
@@ -280,6 +281,7 @@ impl OfNetwork {
             .collect::<Result<_, _>>()?;
         Ok(Known {
             lessons,
+            is_lent: self.lent,
             ..Known::new(self.processes, self.nodes, network)
         })
     }
@@ -351,6 +353,9 @@ pub fn write_profile(all: &[Known], mpi: &str) -> String {
             alpha as f64 / 1e6,
             beta as f64 / 1e9,
         );
+        if known.is_lent {
+            text += "lent = true # by others, which are alike\n";
+        }
         let mut lessons = known.lessons.clone();
         lessons.sort_by_key(|lesson| lesson.kind.encode().rotate_right(8));
         for lesson in lessons {
@@ -540,6 +545,12 @@ mod tests {
         lent.lessons[1].tried[0] = 5;
         assert!(lent.keep_measured(true));
         assert_eq!(lent.lessons.len(), 1);
+        let text = write_profile(&[lent, known.clone()], "MPI 1");
+        let read = read_profile(&text, "MPI 1").unwrap();
+        assert_eq!(
+            read.iter().map(|known| known.is_lent).collect::<Vec<_>>(),
+            [true, false]
+        );
     }
 
     #[test]

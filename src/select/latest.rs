@@ -33,6 +33,14 @@ struct Settled {
 }
 
 impl Settled {
+    fn past(self) -> Past {
+        Past {
+            facts: self.facts,
+            of: self.of,
+            calls: self.calls,
+        }
+    }
+
     fn choice_for(&self, facts: &Facts) -> Option<Choice> {
         let is_settled = self.facts == *facts && self.calls < self.most;
         is_settled.then_some(self.choice)
@@ -50,12 +58,11 @@ pub struct Past {
     pub calls: u64,
 }
 
-/// Of how many calls of an operation that differ something may be settled. A program that makes two
-/// in turn would else pay for the cost model at each: 3 us, where a native call takes 11.
+/// So many different calls of an operation can be settled. With one, a program that makes two in
+/// turn pays for the cost model at each: 3 us, where a native call takes 11.
 const WAYS: usize = 4;
 
-/// What is settled for calls of one operation. All processes see the same calls, so all have the
-/// same here, but for which they looked for last.
+/// What is settled for calls of one operation: the same on all processes, which see the same calls.
 #[derive(Debug, Default)]
 struct Ways {
     all: [Option<Settled>; WAYS],
@@ -77,12 +84,16 @@ impl Ways {
         Some((choice, self.all[way].as_mut()?))
     }
 
-    /// The place of calls of these facts, if it is free or may be; else the oldest.
-    fn place(&mut self, facts: &Facts) -> &mut Option<Settled> {
-        let is_of = |way: &Option<Settled>| way.as_ref().is_some_and(|way| way.facts == *facts);
-        let own = self.all.iter().position(is_of);
-        let free = || self.all.iter().position(Option::is_none);
-        let way = own.or_else(free).unwrap_or_else(|| {
+    /// That of calls of these facts.
+    fn own(&mut self, facts: &Facts) -> Option<&mut Option<Settled>> {
+        let is_own = |way: &&mut Option<Settled>| way.is_some_and(|way| way.facts == *facts);
+        self.all.iter_mut().find(is_own)
+    }
+
+    /// One that is free, or the oldest.
+    fn room(&mut self) -> &mut Option<Settled> {
+        let free = self.all.iter().position(Option::is_none);
+        let way = free.unwrap_or_else(|| {
             let oldest = self.oldest;
             self.oldest = (oldest + 1) % WAYS;
             oldest
@@ -91,15 +102,16 @@ impl Ways {
     }
 }
 
-/// By operation: what is settled for calls like the latest.
+/// By operation: what is settled for calls like the latest. Most programs use few operations.
 #[derive(Debug, Default)]
-pub struct Latest(Mutex<[Ways; Operation::OF_MPI]>);
+pub struct Latest(Mutex<[Option<Box<Ways>>; Operation::OF_MPI]>);
 
 impl Latest {
     /// The choice for a call, as long as one is settled for calls of its facts. It is counted.
     pub fn choice(&self, facts: &Facts) -> Option<Choice> {
         let mut all = self.0.lock();
-        let (choice, settled) = all.get_mut(facts.operation as usize)?.find(facts)?;
+        let ways = all.get_mut(facts.operation as usize)?.as_mut()?;
+        let (choice, settled) = ways.find(facts)?;
         settled.calls += 1;
         Some(choice)
     }
@@ -108,46 +120,56 @@ impl Latest {
     /// [counted](Latest::count) when it was made.
     pub fn native(&self, facts: &Facts) -> Option<Reason> {
         let mut all = self.0.lock();
-        let (choice, _) = all.get_mut(facts.operation as usize)?.find(facts)?;
+        let ways = all.get_mut(facts.operation as usize)?.as_mut()?;
+        let (choice, _) = ways.find(facts)?;
         choice.err()
     }
 
     /// The call that was found to be native last was made.
     pub fn count(&self, operation: Operation) {
-        if let Some(ways) = self.0.lock().get_mut(operation as usize) {
+        if let Some(Some(ways)) = self.0.lock().get_mut(operation as usize) {
             if let Some(settled) = &mut ways.all[ways.found] {
                 settled.calls += 1;
             }
         }
     }
 
-    /// Ends what is settled for calls of these facts; or for others, if there is no room.
+    /// Ends what is settled for calls of these facts.
     pub fn end(&self, facts: &Facts) -> Option<Past> {
         let mut all = self.0.lock();
-        let ended = all.get_mut(facts.operation as usize)?.place(facts).take()?;
-        Some(Past {
-            facts: ended.facts,
-            of: ended.of,
-            calls: ended.calls,
-        })
+        let ways = all.get_mut(facts.operation as usize)?.as_mut()?;
+        ways.own(facts)?.take().map(Settled::past)
     }
 
-    /// Leaves the next calls of these facts to a choice: so many at most, in all ways together.
-    pub fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) {
-        let most = match most {
-            u64::MAX => most,
-            _ => most.div_ceil(WAYS as u64),
-        };
+    /// Ends what is settled for calls of this operation.
+    pub fn end_all(&self, operation: Operation) -> impl Iterator<Item = Past> {
         let mut all = self.0.lock();
-        if let Some(ways) = all.get_mut(facts.operation as usize).filter(|_| most > 0) {
-            *ways.place(&facts) = Some(Settled {
-                facts,
-                choice,
-                of,
-                calls: 0,
-                most,
-            });
-        }
+        let ways = all.get_mut(operation as usize).and_then(Option::as_mut);
+        let ended = ways.map(|ways| std::mem::take(&mut ways.all));
+        ended.into_iter().flatten().flatten().map(Settled::past)
+    }
+
+    /// Leaves the next calls of these facts, for which nothing is settled, to a choice: at most so
+    /// many, or a part of these, where others are settled whose calls count, too. Returns what made
+    /// room for it.
+    pub fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) -> Option<Past> {
+        let mut all = self.0.lock();
+        let ways = all.get_mut(facts.operation as usize)?;
+        let ways = ways.get_or_insert_default();
+        let settled = 1 + ways.all.iter().flatten().count() as u64;
+        let most = match most {
+            0 => return None,
+            u64::MAX => most,
+            _ => most.div_ceil(settled),
+        };
+        let next = Settled {
+            facts,
+            choice,
+            of,
+            calls: 0,
+            most,
+        };
+        ways.room().replace(next).map(Settled::past)
     }
 
     /// Ends all that is settled.
@@ -190,35 +212,35 @@ mod tests {
         assert_eq!(counted.collect::<Vec<_>>(), [Some(9), Some(9), Some(4)]);
     }
 
-    /// No more calls are left to a choice than may be, whatever their sizes.
+    /// What is left to one that is settled beside others is less.
     #[test]
-    fn all_ways_together_are_bounded() {
+    fn all_calls_together_are_meant() {
         let latest = Latest::default();
-        let mut left = 0;
-        for bytes in 0..WAYS as u64 {
+        let left = (0..WAYS as u64).map(|bytes| {
             latest.settle(of(bytes), Err(Reason::CostModel), Account::Before, 40);
-            left += (0..100)
-                .filter(|_| latest.choice(&of(bytes)).is_some())
-                .count();
-        }
-        assert_eq!(left, 40);
+            let left = (0..100).filter(|_| latest.choice(&of(bytes)).is_some());
+            left.count()
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [40, 20, 14, 10]);
     }
 
-    /// The oldest makes room, and what was left to it is told.
+    /// The oldest makes room, and what was left to it is told; so is what all were left.
     #[test]
     fn the_oldest_makes_room() {
         let latest = Latest::default();
         let count = WAYS as u64 + 2;
         let mut ended = Vec::new();
         for bytes in 0..count {
-            ended.extend(latest.end(&of(bytes)).map(|past| past.facts.bytes));
-            latest.settle(of(bytes), Err(Reason::CostModel), Account::Others, u64::MAX);
+            assert!(latest.end(&of(bytes)).is_none());
+            let past = latest.settle(of(bytes), Err(Reason::CostModel), Account::Others, u64::MAX);
+            ended.extend(past.map(|past| past.facts.bytes));
         }
         assert_eq!(ended, [0, 1]);
         let is_settled = |bytes| latest.native(&of(bytes)).is_some();
         let settled: Vec<_> = (0..count).filter(|&bytes| is_settled(bytes)).collect();
         assert_eq!(settled, (2..count).collect::<Vec<_>>());
-        latest.clear();
+        assert_eq!(latest.end_all(Operation::Reduce).count(), 0);
+        assert_eq!(latest.end_all(Operation::Allreduce).count(), WAYS);
         assert!(!is_settled(count - 1));
     }
 }

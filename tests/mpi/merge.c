@@ -161,9 +161,9 @@ static void numbers(MPI_Comm comm) {
 }
 
 /* A record; what is compared is the key. In memory without gaps, with gaps, or with gaps and so that
- * functions may rely on its alignment, although it begins before its address; or without gaps, and its bounds
- * are those of its neighbour. */
-enum { FIELDS = 3, DENSE = 0, GAPS, ALIGNED, LOWERED, LAYOUTS, ALIGNMENT = 16 };
+ * functions may rely on its alignment, although it begins before its address; or its bounds are those of its
+ * neighbour, without gaps or with them. */
+enum { FIELDS = 3, DENSE = 0, GAPS, ALIGNED, LOWERED, LOWERED_GAPS, LAYOUTS, ALIGNMENT = 16 };
 struct layout {
     MPI_Datatype type;
     int stride;          /* ints from one record to the next */
@@ -173,7 +173,7 @@ struct layout {
 };
 
 static struct layout record_layout(int gaps) {
-    const int strides[LAYOUTS] = {FIELDS, 7, 2 * ALIGNMENT / (int)sizeof(int), FIELDS};
+    const int strides[LAYOUTS] = {FIELDS, 7, 2 * ALIGNMENT / (int)sizeof(int), FIELDS, FIELDS + 1};
     struct layout layout = {.stride = strides[gaps], .asks = gaps == GAPS};
     MPI_Datatype type;
     if (gaps == GAPS || gaps == ALIGNED) {
@@ -188,8 +188,8 @@ static struct layout record_layout(int gaps) {
         const int places[] = {0, 1, 2};
         memcpy(layout.place, places, sizeof places);
         MPI_Type_contiguous(FIELDS, MPI_INT, &layout.type);
-        if (gaps == LOWERED) {
-            const MPI_Aint extent = FIELDS * (MPI_Aint)sizeof(int);
+        if (gaps == LOWERED || gaps == LOWERED_GAPS) {
+            const MPI_Aint extent = layout.stride * (MPI_Aint)sizeof(int);
             type = layout.type;
             MPI_Type_create_resized(type, -extent, extent, &layout.type);
             MPI_Type_free(&type);
@@ -318,7 +318,7 @@ static void all_records(MPI_Comm comm) {
     for (int spread = 0; spread < SPREADS; spread++) {
         for (int turn = 0; turn < 6; turn++) {
             /* Some ranks with gaps and some without; all; none. */
-            int gaps = turn % 3 == 0 ? spread % 2 * LOWERED : turn % 3 == 1 ? GAPS + spread % 2 : rank % LAYOUTS;
+            int gaps = turn % 3 == 0 ? spread % 3 == 0 ? DENSE : LOWERED + spread % 2 : turn % 3 == 1 ? GAPS + spread % 2 : rank % LAYOUTS;
             const int keys[] = {1, 5, 50};
             one_of_records(comm, gaps, spread, 20, keys[(turn + spread) % 3], turn / 3, 1);
             one_of_records(comm, gaps, spread, 20, keys[(turn + spread) % 3], turn / 3, 0);
