@@ -103,9 +103,12 @@ pub fn forget_duplications() {
 /// MPI_Request_c2f and MPI_Request_f2c. Where Fortran's integers are of 64 bits, places are smaller
 /// than 2^31 all the same.
 struct Translation {
-    to_fortran: unsafe extern "C" fn(MPI_Request) -> c_int,
-    from_fortran: unsafe extern "C" fn(c_int) -> MPI_Request,
+    to_fortran: ToFortran,
+    from_fortran: FromFortran,
 }
+
+type ToFortran = unsafe extern "C" fn(MPI_Request) -> c_int;
+type FromFortran = unsafe extern "C" fn(c_int) -> MPI_Request;
 
 /// None where the MPI library has none, which Open MPI has.
 fn translation() -> Option<&'static Translation> {
@@ -116,8 +119,8 @@ fn translation() -> Option<&'static Translation> {
         // SAFETY: both are the MPI library's functions of these names, whose types these are.
         unsafe {
             Some(Translation {
-                to_fortran: std::mem::transmute::<*mut c_void, _>(to_fortran?),
-                from_fortran: std::mem::transmute::<*mut c_void, _>(from_fortran?),
+                to_fortran: std::mem::transmute::<*mut c_void, ToFortran>(to_fortran?),
+                from_fortran: std::mem::transmute::<*mut c_void, FromFortran>(from_fortran?),
             })
         }
     };
