@@ -85,17 +85,17 @@ impl Private {
         const MAY: u8 = 1;
         const ON_HOST: u8 = 2;
         const MAY_NOW: u8 = 4;
-        const MAY_ON: u8 = 8;
+        const STAYS_SO: u8 = 8;
         communicator.with_errors_returned(|| {
             let may_now = !is_duplicating();
             let has_room = LIVE.load(Ordering::Relaxed) < most;
             let may = has_room && (!may_now || communicator.can_be_tried());
-            let may_on = !may_be_started();
+            let stays_so = !may_be_started();
             let own = [
                 (MAY, may),
                 (ON_HOST, on_host),
                 (MAY_NOW, may_now),
-                (MAY_ON, may_on),
+                (STAYS_SO, stays_so),
             ];
             let own = own.map(|(bit, is_set)| bit * u8::from(is_set));
             let common = common_bits(communicator, own.iter().sum())?;
@@ -106,9 +106,9 @@ impl Private {
                 return Ok(Making::Delayed);
             }
             // While one process has waited for the others, another thread may have started one.
-            let may_on = common & MAY_ON != 0
+            let may_still = common & STAYS_SO != 0
                 || common_bits(communicator, u8::from(!is_duplicating()))? != 0;
-            if !may_on {
+            if !may_still {
                 return Ok(Making::Delayed);
             }
             let made = make();
