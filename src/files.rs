@@ -2,12 +2,10 @@
 //! is written, as in a folder that all can write to, so links are not followed. What is read may be
 //! any file at all, so no job waits for a file, and none fills its memory with one.
 
-#![forbid(unsafe_code)]
-
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -73,7 +71,9 @@ pub fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     if is_of_the_system(path) {
         options.append(true).custom_flags(libc::O_NONBLOCK);
-        return options.open(path).map_err(refused);
+        let file = options.open(path).map_err(refused)?;
+        make_blocking(&file)?;
+        return Ok(file);
     }
     options.write(true).create(true).truncate(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -89,6 +89,21 @@ pub fn create(path: &Path) -> io::Result<File> {
 pub fn is_of_the_system(path: &Path) -> bool {
     let is_own = |folder: &Path| OF_THE_SYSTEM.iter().any(|own| folder == Path::new(own));
     path.parent().is_some_and(is_own)
+}
+
+/// From now on what is written waits for its reader. Else a report that a pipe cannot hold would be
+/// cut.
+fn make_blocking(file: &File) -> io::Result<()> {
+    let own = file.as_raw_fd();
+    // SAFETY: the descriptor is open, as `file` owns it, and both requests take and leave numbers.
+    let done = unsafe {
+        let flags = libc::fcntl(own, libc::F_GETFL);
+        libc::fcntl(own, libc::F_SETFL, flags & !libc::O_NONBLOCK)
+    };
+    match done {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 fn duplicate(stream: &impl AsFd) -> io::Result<File> {
@@ -120,6 +135,8 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
             Ok(mut file) => {
                 let written = file
                     .write_all(contents)
+                    // Else the new name might outlive a crash, and the contents might not.
+                    .and_then(|()| file.sync_all())
                     .and_then(|()| fs::rename(&name, path));
                 return written.inspect_err(|_| {
                     let _ = fs::remove_file(&name);
@@ -216,6 +233,23 @@ mod tests {
                 fs::remove_file(file).unwrap();
             }
         }
+    }
+
+    /// It would be cut where the pipe is full.
+    #[test]
+    fn what_is_written_to_a_pipe_waits_for_its_reader() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let name = format!("/dev/fd/{}", writer.as_raw_fd());
+        let mut file = create(Path::new(&name)).unwrap();
+        drop(writer);
+        let contents = vec![b'x'; 1 << 20];
+        let length = contents.len();
+        let written = std::thread::spawn(move || file.write_all(&contents));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        written.join().unwrap().unwrap();
+        assert_eq!(read.len(), length);
     }
 
     /// Whether or not it has a reader.

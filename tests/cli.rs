@@ -790,6 +790,49 @@ fn two_runs_are_compared_over_all_ranks() {
     assert!(!out.contains("Over all ranks"), "{out}");
 }
 
+/// A logarithmic axis has no place for them.
+#[test]
+fn calls_of_no_bytes_are_not_drawn() {
+    let nothing = REPORT.replace("1048576", "0").replace("2097152", "0");
+    let (success, out, err, drawn) = report("nothing", &nothing, true);
+    assert!(success && err.is_empty(), "{err}");
+    assert_eq!(tables(&out)[0][1][..2], ["bcast", "0"]);
+    assert!(drawn.unwrap().contains("<svg"));
+}
+
+#[test]
+fn a_drawing_of_nothing_is_named() {
+    let mut none: serde_json::Value = serde_json::from_str(REPORT).unwrap();
+    none["sizes"] = serde_json::json!([]);
+    let (success, out, err, drawn) = report("none", &none.to_string(), true);
+    assert!(success && drawn.is_none());
+    assert!(out.contains("No collective operation was called."), "{out}");
+    assert!(err.contains("times.svg is not written"), "{err}");
+}
+
+/// Its launcher is told only by what each process of a job runs. A script of a job may call the
+/// others.
+#[test]
+fn a_report_that_cannot_be_read_ends_no_job() {
+    let end = |command: &[&str]| {
+        let mut circulant = circulant();
+        let hydra = [
+            ("MPI_LOCALNRANKS", "2"),
+            ("PMI_FD", "1"),
+            ("PMI_RANK", "1"),
+            ("PMI_SIZE", "2"),
+        ];
+        circulant.envs(hydra).args(command);
+        texts(circulant.output().unwrap())
+    };
+    let (status, out, err) = end(&["report", "/nowhere/report.json"]);
+    assert_eq!((status, out.as_str()), (Some(1), ""));
+    assert!(err.contains("/nowhere/report.json"), "{err}");
+    let (status, out, _) = end(&["run", "/nowhere/program"]);
+    assert_eq!(status, Some(127));
+    assert!(out.contains("cmd=abort exitcode=127"), "{out}");
+}
+
 #[test]
 fn what_is_no_report_is_named() {
     for text in ["", "{}", "[1, 2", &REPORT.replace("\"sizes\"", "\"sises\"")] {

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
+use circulant::message::say;
 use circulant::store;
 use clap::{CommandFactory, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -89,8 +90,18 @@ enum Command {
     Trace(trace::Arguments),
 }
 
+impl Command {
+    /// Whether each process of a job runs it. The others are of no job, also where a job's
+    /// processes call them.
+    fn is_of_a_job(&self) -> bool {
+        matches!(self, Command::Run(_) | Command::Tune(_))
+    }
+}
+
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    let is_of_a_job = command.is_of_a_job();
+    let done = match command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Which(arguments) => which::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
@@ -106,15 +117,17 @@ fn main() -> ExitCode {
         Ok(code) => code,
         // The reader of our output has had enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, is_of_a_job),
     }
 }
 
-/// Says what has failed; ends the job, if this process is one of several.
-fn fail(error: &io::Error) -> ExitCode {
+/// Says what has failed; ends the job, if this process is one of its.
+fn fail(error: &io::Error, is_of_a_job: bool) -> ExitCode {
     const FAILURE: u8 = 1;
-    eprintln!("circulant: {error}");
-    store::end_job(FAILURE);
+    say(&format!("circulant: {error}"));
+    if is_of_a_job {
+        store::end_job(FAILURE);
+    }
     FAILURE.into()
 }
 

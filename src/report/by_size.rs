@@ -56,15 +56,17 @@ pub(super) fn rows(known: &[Known]) -> Vec<Row> {
 
 fn row(operation: Operation, class: u32, native: Calls, ours: Calls, known: &[Known]) -> Row {
     let is_such = |kind: &Kind| kind.operation == operation && kind.size == class;
-    let mut lessons = known.iter().flat_map(|known| &known.lessons);
-    let lesson = lessons.find(|lesson| is_such(&lesson.kind));
+    let lessons = known.iter().flat_map(|known| &known.lessons);
+    let mut lessons = lessons.filter(|lesson| is_such(&lesson.kind));
+    let lesson = lessons.next();
     let told = |which: usize| {
         let nanoseconds = lesson.map(|lesson| lesson.times[which]);
         nanoseconds
             .filter(|&time| time > 0)
             .map(|time| time as f64 / 1e9)
     };
-    let is_measured = lesson.is_some_and(|lesson| lesson.is_measured);
+    // Of several, such as those of two communicators, none is of all the row's calls.
+    let is_measured = lesson.is_some_and(|lesson| lesson.is_measured) && lessons.next().is_none();
     let measured = |which| told(which).filter(|_| is_measured);
     Row {
         operation,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use circulant::abi::check_file;
+use circulant::message::say;
 use circulant::select::{InForce, Origin, Settings};
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         });
         writeln!(out, "{info:#}")?;
     } else {
-        complaints.iter().for_each(|line| eprintln!("{line}"));
+        complaints.iter().for_each(|line| say(line));
         print(&mut out, &folder, &builds, &settings, complaints.len())?;
     }
     Ok(ExitCode::SUCCESS)

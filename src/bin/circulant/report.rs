@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use circulant::message::say;
 use circulant::report::three_decimals;
 use circulant::select::{CANDIDATES, PLACES};
 use plotters::prelude::*;
@@ -36,8 +37,13 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let report = read(&arguments.report)?;
     print(&mut io::stdout().lock(), &report)?;
-    if let Some(file) = arguments.svg.as_ref().filter(|_| !report.sizes.is_empty()) {
-        draw(&report.sizes, file)?;
+    match &arguments.svg {
+        Some(file) if report.sizes.is_empty() => say(&format!(
+            "circulant: {} is not written: no collective operation was called",
+            file.display()
+        )),
+        Some(file) => draw(&report.sizes, file)?,
+        None => {}
     }
     if let Some(file) = &arguments.html {
         fs::write(file, paged(&report)?).map_err(|error| named(file, error))?;
@@ -340,12 +346,11 @@ fn points(sizes: &[&Size], seconds: fn(&Size) -> Option<f64>) -> Vec<(f64, f64)>
     points.collect()
 }
 
-/// Where a time of a call is drawn. One that no call takes is not: an axis to infinity never ends.
+/// Where a time of a call is drawn. One that no call takes is not, nor one of no bytes: a
+/// logarithmic axis from 0 or to infinity never ends.
 fn point(bytes: u64, seconds: f64) -> Option<(f64, f64)> {
     const DRAWN: Range<f64> = 1e-12..1e12;
-    DRAWN
-        .contains(&seconds)
-        .then_some((bytes as f64, seconds * 1e3))
+    (bytes > 0 && DRAWN.contains(&seconds)).then_some((bytes as f64, seconds * 1e3))
 }
 
 /// The range of an axis, a little wider than what is on it.

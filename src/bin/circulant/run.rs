@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use circulant::launcher::{self, REFUSED};
-use circulant::message::say_at_end;
+use circulant::message::{say, say_at_end};
 use circulant::select::Settings;
 use circulant::store;
 
@@ -115,15 +115,18 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
                 command.env("LD_PRELOAD", preloaded(&choice.library));
             }
             Err(Complaint { here: true, text }) => {
-                eprintln!("circulant: {text}");
+                say(&format!("circulant: {text}"));
                 return Ok(end_job(REFUSED));
             }
             Err(Complaint { text, .. }) if arguments.require => return Ok(refuse(&text, REFUSED)),
-            Err(Complaint { text, .. }) => say(&format!("{text}; the program runs natively")),
+            Err(Complaint { text, .. }) => say_once(&format!("{text}; the program runs natively")),
         }
     }
     let error = command.exec();
-    eprintln!("circulant: {}: {error}", Path::new(program).display());
+    say(&format!(
+        "circulant: {}: {error}",
+        Path::new(program).display()
+    ));
     let found = error.kind() != ErrorKind::NotFound;
     Ok(end_job(if found { NOT_EXECUTABLE } else { NOT_FOUND }))
 }
@@ -159,8 +162,8 @@ pub fn preloaded(library: &Path) -> OsString {
 }
 
 /// One line of a job, not one of each of its processes.
-fn say(line: &str) {
+fn say_once(line: &str) {
     if launcher::is_first() {
-        eprintln!("circulant: {line}");
+        say(&format!("circulant: {line}"));
     }
 }

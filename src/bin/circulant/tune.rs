@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::fs::Permissions;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
@@ -16,7 +16,7 @@ use std::{env, process};
 
 use circulant::abi::LIBRARY;
 use circulant::launcher;
-use circulant::message::leave_time_to_speak;
+use circulant::message::{leave_time_to_speak, say};
 use circulant::select::{Kind, Known, Lesson, Operation, load_profile, store_profile};
 
 use crate::builds::{self, Build};
@@ -216,10 +216,11 @@ fn measure(arguments: &Arguments, folder: &Path, work: &Path) -> io::Result<Exit
     }
     report::print_learned(&measured)?;
     let written = write(&arguments.output, known, mpi)?;
-    println!(
+    writeln!(
+        io::stdout(),
         "\nWritten to {0}. Programs begin with it by circulant run --set PROFILE={0}.",
         written.display()
-    );
+    )?;
     if let Some(file) = &arguments.svg {
         report::draw_learned(&measured, file)?;
     }
@@ -247,10 +248,10 @@ fn show(lines: Option<ChildStdout>) -> io::Result<()> {
         if bar.is_hidden() && latest.elapsed() > PAUSE {
             latest = Instant::now();
             let left = start.elapsed().as_secs_f64() * (1.0 / part.max(1e-6) - 1.0);
-            eprintln!(
+            say(&format!(
                 "circulant: {:.0} %, about {left:.0} s left; {now}",
                 part * 100.0
-            );
+            ));
         }
     }
     bar.finish_and_clear();
@@ -301,7 +302,10 @@ fn write(file: &Path, mut known: Vec<Known>, mpi: &str) -> io::Result<PathBuf> {
     let (before, target) = match load_profile(file, mpi) {
         Ok(before) => (before, file),
         Err(problem) => {
-            eprintln!("circulant: {} stays as it is: {problem}", file.display());
+            say(&format!(
+                "circulant: {} stays as it is: {problem}",
+                file.display()
+            ));
             (Vec::new(), &*beside)
         }
     };
