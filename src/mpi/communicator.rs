@@ -240,8 +240,28 @@ impl Group {
     }
 
     fn world_ranks(&self) -> Result<Option<Vec<usize>>, Error> {
-        let ranks = self.ranks_in(&Group::of(Communicator::world())?)?;
+        let world = Group::of(Communicator::world())?;
+        if self.is_same_as(&world)? {
+            return Ok(Some((0..self.size()? as usize).collect()));
+        }
+        let ranks = self.ranks_in(&world)?;
         Ok(ranks.into_iter().collect())
+    }
+
+    /// Whether both have the same processes in the same order. Open MPI tells at once of the group
+    /// of a duplicate, where to translate p ranks takes it p^2 steps.
+    fn is_same_as(&self, other: &Group) -> Result<bool, Error> {
+        let is_as_large = self.size()? == other.size()?;
+        // MPI_IDENT is not the same number in all MPIs.
+        Ok(is_as_large && self.compare(other)? == other.compare(other)?)
+    }
+
+    fn compare(&self, other: &Group) -> Result<c_int, Error> {
+        let compare = native().functions.PMPI_Group_compare;
+        let mut result: c_int = 0;
+        // SAFETY: two groups; writes one integer.
+        check(unsafe { compare(self.0, other.0, &mut result) })?;
+        Ok(result)
     }
 
     /// The ranks of its processes in another group, of those that are there.

@@ -169,6 +169,7 @@ natives! {
         PMPI_Finalized(*mut c_int);
         PMPI_Get_count(*const MPI_Status, MPI_Datatype, *mut c_int);
         PMPI_Get_processor_name(*mut c_char, *mut c_int);
+        PMPI_Group_compare(MPI_Group, MPI_Group, *mut c_int);
         PMPI_Group_free(*mut MPI_Group);
         PMPI_Group_incl(MPI_Group, c_int, *const c_int, *mut MPI_Group);
         PMPI_Group_size(MPI_Group, *mut c_int);

@@ -405,6 +405,9 @@ stubs! {
     PMPI_Errhandler_free(_handler: *mut MPI_Errhandler) {}
     PMPI_Comm_group(comm: MPI_Comm, group: *mut MPI_Group) { *group = MPI_Group(comm.0) }
     PMPI_Group_free(_group: *mut MPI_Group) {}
+    PMPI_Group_compare(group: MPI_Group, other: MPI_Group, differ: *mut c_int) {
+        *differ = c_int::from(group != other)
+    }
     PMPI_Group_incl(
         _group: MPI_Group, number: c_int, _ranks: *const c_int, made: *mut MPI_Group
     ) {
