@@ -142,7 +142,7 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
-            prospect.tell(vec![seconds; facts.processes]);
+            prospect.tell(vec![seconds; facts.processes], false);
         }
         if prospect.step(facts, known) == Preparation::Price {
             prospect.price(vec![survey]);

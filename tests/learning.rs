@@ -182,7 +182,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
             known = Some(nodes);
             // As in a tree: some are done long before others.
             let told = (0..16).map(|rank| seconds / (1 + rank % 4) as f64);
-            prospect.tell(told.collect());
+            prospect.tell(told.collect(), false);
         }
         if prospect.step(facts, known) == Preparation::Price {
             _ = write!(row, " price {call}");

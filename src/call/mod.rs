@@ -67,7 +67,12 @@ pub fn attempt(
     work: &mut Work,
     held: &mut Option<Held>,
 ) -> Result<Option<Box<Check>>, Stop> {
-    let facts = state.with_surroundings(call.facts(state, work)?)?;
+    let facts = call.facts(state, work)?;
+    if state.has_to_find_nodes(&facts) {
+        // It waits for others.
+        *held = call.problem(state).ok().map(|problem| problem.held());
+    }
+    let facts = state.with_surroundings(facts)?;
     if let Some(reason) = state.settled(&facts) {
         return Err(Stop::Settled(reason));
     }
@@ -191,7 +196,8 @@ impl Problem {
             Problem::Combination(problem) => Some(problem.operator),
             _ => None,
         };
-        Held::new(self.data(), operator)
+        let datatypes = self.data().map(|data| data.map(|data| *data.datatype()));
+        Held::new(datatypes, operator)
     }
 
     /// What a check has to know of it. None, on all processes, if it is not checked.

@@ -9,8 +9,8 @@
 //! **Before the first trial** the network has to be known. At the first call the processes take
 //! over what rank 0 reads in a profile. If that says nothing, they take over what rank 0 has
 //! [learned](super::known) on other communicators, or [measure](super::network) their network. They
-//! do so only when it costs little beside the calls so far ([`Prospect`](select::Prospect)). Until
-//! then the cost model chooses.
+//! do so only when it, or the private communicator that calls of ours need, costs little beside the
+//! calls so far ([`Prospect`](select::Prospect)). Until then the cost model chooses.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
 //! say who runs them; else the cost model chooses. On a flat graph, how many blocks they have makes
@@ -39,10 +39,19 @@ impl State {
             library: self.library,
             ..facts
         };
-        if self.is_inter() || !self.settings().asks_for_nodes(facts.operation) {
-            return Ok(facts);
+        match self.asks_for_nodes(&facts) {
+            true => Ok(facts.on(self.nodes()?)),
+            false => Ok(facts),
         }
-        Ok(facts.on(self.nodes()?))
+    }
+
+    fn asks_for_nodes(&self, facts: &Facts) -> bool {
+        !self.is_inter() && self.settings().asks_for_nodes(facts.operation)
+    }
+
+    /// Whether [`with_surroundings`](State::with_surroundings) is collective at such a call.
+    pub fn has_to_find_nodes(&self, facts: &Facts) -> bool {
+        self.known_nodes().is_none() && self.asks_for_nodes(facts)
     }
 
     /// The algorithm for a call that is to be ours. May be collective, but for calls on an
@@ -242,9 +251,9 @@ impl State {
         let choice = select::candidate(&on_nodes, settings, network, candidate).ok_or(reason);
         if reason == Reason::Measured {
             let settled = learning.settled_calls(kind, ground, || self.is_served());
-            if let Some((calls, most)) = settled {
-                self.settle(facts, choice, calls, most);
-            }
+            // What a profile says of calls that are not tried holds for good.
+            let (calls, most) = settled.unwrap_or((Account::Others, u64::MAX));
+            self.settle(facts, choice, calls, most);
         }
         Ok(Some(choice))
     }
@@ -263,23 +272,44 @@ impl State {
             return Ok(Some(ground));
         }
         if learning.takes_profile() {
-            let (processes, nodes) = (self.size(), self.nodes()?.count());
-            let share = |words: &mut [u64]| self.together(|communicator| communicator.share(words));
-            if let Some(known) = known::share(self.rank(), (processes, nodes), true, share)? {
+            if let Some(known) = self.told_by_rank_0(true)? {
                 return Ok(Some(self.begin_with(learning, known)));
             }
         }
-        if !self.is_worth_finding(learning, facts)? {
-            return Ok(None);
-        }
-        match self.find_known() {
-            Ok(known) => Ok(Some(self.begin_with(learning, known))),
-            Err(Stop::Native(_)) => {
-                self.end_unless_delayed(learning);
-                Ok(None)
+        let known = self.find_out(learning, facts)?;
+        Ok(known.map(|known| self.begin_with(learning, known)))
+    }
+
+    /// What rank 0 knows of such communicators. Collective.
+    fn told_by_rank_0(&self, has_profile: bool) -> Result<Option<Known>, Error> {
+        let dimensions = (self.size(), self.nodes()?.count());
+        known::share(self.rank(), dimensions, has_profile, |words| {
+            self.together(|communicator| communicator.share(words))
+        })
+    }
+
+    /// What is found out before a call. Collective at the calls where something is worth it.
+    fn find_out(&self, learning: &Learning, facts: &Facts) -> Result<Option<Known>, Stop> {
+        let known = match self.next_step(learning, facts)? {
+            Preparation::Measure => match self.find_known() {
+                Ok(known) => Some(known),
+                Err(Stop::Native(_)) => {
+                    self.end_unless_delayed(learning);
+                    return Ok(None);
+                }
+                Err(stop) => return Err(stop),
+            },
+            Preparation::TakeOver => {
+                let known = self.told_by_rank_0(self.settings().has_profile())?;
+                learning.was_told();
+                known
             }
-            Err(stop) => Err(stop),
+            Preparation::Wait | Preparation::Survey | Preparation::Price => None,
+        };
+        if known.is_none() {
+            learning.time_next(facts);
         }
+        Ok(known)
     }
 
     /// A measurement or a trial had no service. Unless there may be one later, nothing is tried any
@@ -296,18 +326,16 @@ impl State {
         learning.begin_with(known)
     }
 
-    /// Whether the calls so far are worth a measurement. Collective at the calls where they are
-    /// worth a survey.
-    fn is_worth_finding(&self, learning: &Learning, facts: &Facts) -> Result<bool, Stop> {
+    /// What the calls so far are worth, once surveys and their price are told. Collective at the
+    /// calls where they are worth a survey.
+    fn next_step(&self, learning: &Learning, facts: &Facts) -> Result<Preparation, Stop> {
         if self.settings().select == Select::Tune {
-            return Ok(true);
+            return Ok(Preparation::Measure);
         }
         learning.count(facts);
         let mut next = learning.next_step(facts, self.known_nodes());
         if next == Preparation::Survey {
-            let start = Moment::now();
-            let all = self.survey(learning.latest_time())?;
-            learning.tell(&all, start.elapsed());
+            self.make_survey(learning)?;
             next = learning.next_step(facts, self.known_nodes());
         }
         if next == Preparation::Price {
@@ -316,10 +344,17 @@ impl State {
             learning.price(&all);
             next = learning.next_step(facts, self.known_nodes());
         }
-        if next != Preparation::Measure {
-            learning.time_next(facts);
-        }
-        Ok(next == Preparation::Measure)
+        Ok(next)
+    }
+
+    /// All processes tell on which node they are, and how long the latest call took; rank 0 also
+    /// whether it knows communicators of as many processes. Collective.
+    fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
+        let start = Moment::now();
+        let is_known = self.rank() == 0 && known::is_known(self.size());
+        let all = self.survey(learning.word(is_known))?;
+        learning.tell(&all, start.elapsed());
+        Ok(())
     }
 
     /// What rank 0 knows of such communicators, or else the network. Collective.

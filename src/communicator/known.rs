@@ -90,6 +90,14 @@ fn read(file: &str) -> Vec<Known> {
     })
 }
 
+/// Whether a network of so many processes is known here, on whatever nodes they are.
+pub(super) fn is_known(processes: usize) -> bool {
+    LEARNED
+        .lock()
+        .iter()
+        .any(|known| known.processes == processes)
+}
+
 /// Remembers a network, and what is known of calls on it, unless such communicators are known
 /// already.
 pub(super) fn remember(known: &Known) {

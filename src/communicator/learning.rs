@@ -21,6 +21,10 @@ use crate::select::{
     Prospect, Reason, Select, Settings, Turn,
 };
 
+/// The bit of a word in a survey that says that a process knows such communicators. No call takes
+/// that many nanoseconds.
+const IS_KNOWN: u64 = 1 << 63;
+
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
     has_profile: bool,
@@ -194,17 +198,25 @@ impl Learning {
         self.before.lock().prospect.is_sharing_worth_it(facts)
     }
 
-    /// Nanoseconds that the latest call took this process.
-    pub(super) fn latest_time(&self) -> u64 {
-        self.before.lock().taken
+    /// What this process says in a survey: the nanoseconds that the latest call took it, and
+    /// whether it knows such communicators.
+    pub(super) fn word(&self, is_known: bool) -> u64 {
+        let taken = self.before.lock().taken;
+        if is_known { taken | IS_KNOWN } else { taken }
     }
 
-    /// The nanoseconds that the latest call took each process, and those that the survey took this
-    /// one, by which they were told.
+    /// The words of a survey, by rank, and the nanoseconds that it took this process.
     pub(super) fn tell(&self, all: &[u64], surveyed: u64) {
+        let has_known = all.iter().any(|word| word & IS_KNOWN != 0);
+        let taken: Vec<_> = all.iter().map(|word| word & !IS_KNOWN).collect();
         let mut before = self.before.lock();
         before.surveyed = surveyed;
-        before.prospect.tell(seconds(all));
+        before.prospect.tell(seconds(&taken), has_known);
+    }
+
+    /// Rank 0 has told what it knows.
+    pub(super) fn was_told(&self) {
+        self.before.lock().prospect.was_told();
     }
 
     /// Nanoseconds that the latest survey took this process.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::library::native;
 use super::sys::{MPI_Datatype, MPI_Op};
-use super::{Array, Operator, SUCCESS};
+use super::{Datatype, Operator, SUCCESS};
 
 /// A handle that the program may free.
 #[derive(Clone, Copy, PartialEq)]
@@ -42,9 +42,9 @@ pub struct Held([Option<Handle>; 3]);
 
 impl Held {
     /// Of a call on elements of these datatypes, which may combine them.
-    pub fn new(data: [Option<Array>; 2], operator: Option<Operator>) -> Held {
-        let [a, b] = data.map(|array| {
-            let datatype = *array?.datatype();
+    pub fn new(datatypes: [Option<Datatype>; 2], operator: Option<Operator>) -> Held {
+        let [a, b] = datatypes.map(|datatype| {
+            let datatype = datatype?;
             (!datatype.is_predefined()).then(|| Handle::Datatype(datatype.handle()))
         });
         let operator = operator.filter(|operator| !operator.is_predefined());

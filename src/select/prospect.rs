@@ -6,7 +6,10 @@
 //!
 //! ```text
 //! each call:  nothing, until a survey is predicted to cost little beside the calls so far;
-//!             then a survey: on which node is each process, and how long did the latest call take?
+//!             then a survey: on which node is each process, how long did the latest call take, and
+//!             does rank 0 know the network of another communicator of as many processes?
+//!             if it does: nothing, until a private communicator costs little beside the calls so
+//!             far; then that network and what was learned on it, if it has as many nodes
 //!             nothing, until a measurement of the network costs little beside the calls so far;
 //!             then, between nodes: a survey, if there was none; and how long did the latest take?
 //!             if a measurement costs little then, too: that. It is the end of this stage
@@ -42,6 +45,8 @@ pub enum Preparation {
     Wait,
     /// All processes tell on which node they are, and how long the latest call took.
     Survey,
+    /// Rank 0 tells what it knows of such communicators.
+    TakeOver,
     /// All processes tell how long the latest survey took.
     Price,
     /// The network is measured, over a private communicator.
@@ -63,6 +68,8 @@ pub struct Prospect {
     experience: Option<(Facts, f64)>,
     /// The latest survey.
     survey: LatestSurvey,
+    /// Whether rank 0 knows a communicator of as many processes, and was not asked about it.
+    has_known: bool,
     /// The next survey is made when the least cost has come to so many seconds.
     next_survey: f64,
 }
@@ -90,6 +97,9 @@ impl Prospect {
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
     pub fn step(&self, facts: &Facts, nodes: Option<usize>) -> Preparation {
         match nodes {
+            Some(nodes) if self.has_known && self.service(facts, nodes).is_affordable() => {
+                Preparation::TakeOver
+            }
             Some(nodes) if self.measurement(facts, nodes).is_affordable() => match self.survey {
                 _ if nodes == 1 => Preparation::Measure,
                 LatestSurvey::None => Preparation::Survey,
@@ -115,7 +125,9 @@ impl Prospect {
         let measurement = nodes.map(|nodes| self.measurement(facts, nodes).missing(0.0));
         let sharing = Some(self.calls_to_sharing(facts));
         let sharing = sharing.filter(|&calls| nodes == Some(1) && calls > 0);
-        let all = [Some(survey), measurement, sharing];
+        let service = nodes.filter(|_| self.has_known);
+        let service = service.map(|nodes| self.service(facts, nodes).missing(0.0));
+        let all = [Some(survey), measurement, sharing, service];
         all.into_iter().flatten().min().unwrap_or(0) / 2
     }
 
@@ -151,10 +163,12 @@ impl Prospect {
         self.calls += calls;
     }
 
-    /// The outcome of a survey: the seconds of the latest call on each process, by rank.
-    pub fn tell(&mut self, seconds: Vec<f64>) {
+    /// The outcome of a survey: the seconds of the latest call on each process, by rank; and
+    /// whether rank 0 knows a communicator of as many processes.
+    pub fn tell(&mut self, seconds: Vec<f64>, has_known: bool) {
         // What the one before took may have been more: it may have opened connections.
         self.survey = LatestSurvey::Made;
+        self.has_known = has_known;
         let told = self.latest.and_then(|(facts, end)| {
             let call = match ends_at_one(&facts) {
                 true => seconds.get(end).copied(),
@@ -170,6 +184,11 @@ impl Prospect {
     /// If one came late, so that the others waited, the measurement is made somewhat later.
     pub fn price(&mut self, seconds: Vec<f64>) {
         self.survey = LatestSurvey::Took(median(seconds).unwrap_or(0.0));
+    }
+
+    /// Rank 0 has told what it knows: if nothing, it is not asked again before the next survey.
+    pub fn was_told(&mut self) {
+        self.has_known = false;
     }
 
     /// Whether a survey, one operation of q rounds, costs little beside the calls so far. There
@@ -196,13 +215,41 @@ impl Prospect {
         }
     }
 
-    /// To make a private communicator, and to measure the network. What that takes is predicted for
-    /// shared memory or for TCP, as the calls are. Between nodes it is at least so many surveys;
-    /// but not more than so many times what is predicted, since a survey may have waited for
-    /// processors.
+    /// To make a private communicator.
+    fn service(&self, facts: &Facts, nodes: usize) -> Expense {
+        let price = |network| private_communicator(facts.processes, nodes, network);
+        self.beside_calls(facts, nodes, price)
+    }
+
+    /// To make a private communicator, and to measure the network. Between nodes that is at least
+    /// so many surveys; but not more than so many times what is predicted, since a survey may have
+    /// waited for processors.
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
         const SURVEYS: f64 = 20.0;
         const MOST: f64 = 6.0;
+        // An operation of q rounds before the messages, and one after them.
+        let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
+        let [(few, short), (many, long)] = messages;
+        let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
+        let least = match nodes {
+            1 => 0.0,
+            _ => SURVEYS * self.survey.seconds(),
+        };
+        self.beside_calls(facts, nodes, |network| {
+            let made = private_communicator(facts.processes, nodes, network);
+            let predicted = made + network.seconds(rounds, (few + many) as f64);
+            predicted.max(least.min(MOST * predicted))
+        })
+    }
+
+    /// What takes so many seconds on a network. That is predicted for shared memory or for TCP, as
+    /// the calls are.
+    fn beside_calls(
+        &self,
+        facts: &Facts,
+        nodes: usize,
+        price: impl FnOnce(Network) -> f64,
+    ) -> Expense {
         let shipped = match nodes {
             1 => Network::SHARED,
             _ => Network::SHIPPED,
@@ -215,18 +262,12 @@ impl Prospect {
             Some((facts, seconds)) => shipped.corrected_by((cost_of(&facts), seconds)),
             None => shipped,
         };
-        // An operation of q rounds before the messages, and one after them.
-        let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
-        let [(few, short), (many, long)] = messages;
-        let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
-        let made = private_communicator(facts.processes, nodes, network);
-        let (spent, least) = match nodes {
-            1 => (self.least, 0.0),
-            _ => (self.spent, SURVEYS * self.survey.seconds()),
+        let spent = match nodes {
+            1 => self.least,
+            _ => self.spent,
         };
-        let predicted = made + network.seconds(rounds, (few + many) as f64);
         Expense {
-            price: predicted.max(least.min(MOST * predicted)),
+            price: price(network),
             spent: spent.on(network),
             call: cost_of(facts).on(network),
             advance: advance(facts, nodes),
@@ -327,7 +368,7 @@ mod tests {
             if prospect.step(&facts, known) == Preparation::Survey {
                 known = Some(nodes);
                 surveys += 1;
-                prospect.tell(vec![seconds; facts.processes]);
+                prospect.tell(vec![seconds; facts.processes], false);
             }
             if prospect.step(&facts, known) == Preparation::Price {
                 // Who comes last sees little of it.
@@ -367,6 +408,30 @@ mod tests {
         assert_eq!(on_one(0.6e-3), on_one(0.0));
     }
 
+    /// What rank 0 knows is taken over before a measurement would be affordable. If it is of other
+    /// nodes, that goes on.
+    #[test]
+    fn what_rank_0_knows_is_taken_over() {
+        let (mut prospect, facts) = (Prospect::default(), bcast(16_384));
+        let mut nodes = None;
+        let taken_over = (1..1000).find(|_| {
+            prospect.count(&facts);
+            if prospect.step(&facts, nodes) == Preparation::Survey {
+                nodes = Some(16);
+                prospect.tell(vec![1.5e-3; 16], true);
+            }
+            prospect.made(&facts, 0);
+            prospect.step(&facts, nodes) == Preparation::TakeOver
+        });
+        let measured = measured_with(facts, 16, 1.5e-3, 0.6e-3).0;
+        assert!(
+            taken_over.is_some_and(|call| call < measured),
+            "{taken_over:?} {measured}"
+        );
+        prospect.was_told();
+        assert_ne!(prospect.step(&facts, nodes), Preparation::TakeOver);
+    }
+
     /// Where the nodes are known from elsewhere, a survey comes before a measurement between nodes
     /// all the same. On one node there is none.
     #[test]
@@ -389,7 +454,7 @@ mod tests {
                 let step = prospect.step(&facts, Some(nodes));
                 assert_eq!(step, expected);
                 match step {
-                    Preparation::Survey => prospect.tell(vec![0.0; 16]),
+                    Preparation::Survey => prospect.tell(vec![0.0; 16], false),
                     _ => prospect.price(vec![1e-3; 16]),
                 }
             }
@@ -499,7 +564,8 @@ mod tests {
                 let mut prospect = Prospect::default();
                 prospect.count(&facts);
                 prospect.made(&facts, end);
-                prospect.tell([vec![1e-4; 3], vec![0.5], vec![1.0], vec![1e-3; 27]].concat());
+                let seconds = [vec![1e-4; 3], vec![0.5], vec![1.0], vec![1e-3; 27]];
+                prospect.tell(seconds.concat(), false);
                 prospect.experience.map(|(_, seconds)| seconds)
             };
             assert_eq!([2, 3, 31].map(told), [1e-4, 0.5, 1e-3].map(Some));
@@ -515,10 +581,10 @@ mod tests {
         let mut prospect = Prospect::default();
         prospect.count(&facts);
         prospect.made(&facts, 0);
-        prospect.tell(vec![1.0, 1e-6, 0.08, 0.09, 0.07]);
+        prospect.tell(vec![1.0, 1e-6, 0.08, 0.09, 0.07], false);
         assert_eq!(prospect.experience.map(|(_, seconds)| seconds), Some(0.08));
         // A survey without times changes nothing.
-        prospect.tell(vec![0.0; 5]);
+        prospect.tell(vec![0.0; 5], false);
         assert_eq!(prospect.experience.map(|(_, seconds)| seconds), Some(0.08));
     }
 

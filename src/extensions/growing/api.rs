@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 
 use super::call::{AllreduceV, allreduce_v, gather_and_combine};
 use super::combination::Combination;
@@ -145,22 +146,22 @@ pub unsafe extern "C-unwind" fn circulant_allreduce_v(
 }
 
 /// The arguments as the program passed them.
-struct Arguments<'a> {
+struct Arguments {
     /// sendbuf, sendcount, datatype
     send: Passed,
     /// recvbuf, capacity, datatype
     receive: Passed,
     /// None if it is null.
-    recvcount: Option<&'a mut c_int>,
+    recvcount: Option<NonNull<c_int>>,
     /// The communicator, or the code of the error that was raised.
     communicator: Result<Communicator, c_int>,
 }
 
-impl Arguments<'_> {
+impl Arguments {
     /// # Safety
     /// The addresses are buffer arguments of a collective call, with these numbers of elements of
-    /// this datatype. `recvcount` is null, or the address of an integer that nobody else uses
-    /// during the call. `comm` is an argument of the call.
+    /// this datatype. `recvcount` is null, or the address of an integer that can be written when
+    /// the call ends. `comm` is an argument of the call.
     unsafe fn new(
         ((sendbuf, count), (recvbuf, capacity)): ((*const c_void, c_int), (*mut c_void, c_int)),
         recvcount: *mut c_int,
@@ -174,7 +175,7 @@ impl Arguments<'_> {
             Arguments {
                 send: Passed::new(send, count.into(), datatype),
                 receive: Passed::new(receive, capacity.into(), datatype),
-                recvcount: recvcount.as_mut(),
+                recvcount: NonNull::new(recvcount),
                 communicator: intra(comm),
             }
         }
@@ -195,7 +196,8 @@ impl Arguments<'_> {
             return communicator.raise(Error(native().constants.err_arg.0));
         };
         match call {
-            Ok(call) => serve(operation, communicator, &call, recvcount),
+            // SAFETY: by the contract of `new`.
+            Ok(call) => unsafe { serve(operation, communicator, &call, recvcount) },
             Err(class) => communicator.raise(Error(class.0)),
         }
     }
@@ -241,11 +243,13 @@ impl Arguments<'_> {
     }
 }
 
-fn serve(
+/// # Safety
+/// `recvcount` can be written when the call ends.
+unsafe fn serve(
     operation: Operation,
     communicator: Communicator,
     call: &AllreduceV,
-    recvcount: &mut c_int,
+    recvcount: NonNull<c_int>,
 ) -> c_int {
     let errors = &native().constants;
     let (outcome, is_on_device) = (Cell::new(Combined::default()), Cell::new(false));
@@ -267,12 +271,17 @@ fn serve(
             Err(error) => error.0,
         }
     };
+    // The program's functions may free it.
+    let _held = Held::new([Some(*call.output.datatype()), None], None);
     let code = collective::run(Exported::own(operation, communicator), by_mpi, ours);
     if code != SUCCESS {
         return code;
     }
     let Combined { elements, status } = outcome.get();
-    *recvcount = c_int::try_from(elements).unwrap_or(c_int::MAX);
+    let elements_or_most = c_int::try_from(elements).unwrap_or(c_int::MAX);
+    // SAFETY: by this function's contract. The program's functions may have used it until now: no
+    // reference to it was held.
+    unsafe { recvcount.write(elements_or_most) };
     if status != 0 {
         communicator.raise(Error(status))
     } else if elements > call.output.count() {

@@ -88,6 +88,8 @@ pub unsafe extern "C-unwind" fn circulant_successive_bcast(
         code = successive_bcast(state, call, work)?;
         Ok(None)
     };
+    // Callbacks may free it.
+    let _held = Held::new([Some(datatype), None], None);
     let call = Exported::own(Operation::SuccessiveBcast, communicator);
     let result = collective::run(call, natively, ours);
     if result == SUCCESS { code } else { result }
