@@ -274,6 +274,9 @@ impl Reader<'_> {
         let accepted = self.parameters_of(rule);
         let (name, value) = parted(text, '=');
         let known = PARAMETERS.iter().position(|(known, _)| *known == name);
+        if known.is_some_and(|index| rule.parameters[index] != 0) {
+            return Err(self.misread(text, &format!("{name}= once")));
+        }
         let known = known.filter(|_| accepted.contains(&name));
         let (Some(index), Some(value)) = (known, value) else {
             let accepted = match accepted.as_slice() {
@@ -319,10 +322,13 @@ impl Reader<'_> {
             "ppn" => &mut rule.per_node,
             _ => return Err(self.misread(text, "p= or ppn=")),
         };
+        if *place != ANY {
+            return Err(self.misread(text, &format!("{name}= once")));
+        }
         let range = range.unwrap_or_default();
         let (least, most) = parted(range, '-');
-        let most = most.map_or_else(|| least.parse().ok(), or_infinite);
-        let read = least.parse().ok().zip(most);
+        let most = most.map_or_else(|| parse_size(least), or_infinite);
+        let read = parse_size(least).zip(most);
         let read = read.filter(|(least, most)| (1..=*most).contains(least));
         let (least, most) = read.ok_or_else(|| {
             let of = if range.is_empty() { text } else { range };
@@ -443,6 +449,9 @@ mod tests {
             ("auto@p=0", 8, "0"),
             ("auto@p", 6, "p"),
             ("auto@p=2,ppn=x", 14, "x"),
+            ("auto@p=2,p=3", 10, "p=3"),
+            ("auto@p=+2", 8, "+2"),
+            ("circulant,blocks=3,blocks=4", 20, "blocks=4"),
             ("ä;auto@p=0", 1, "ä"),
         ] {
             let problem = bcast(text).expect_err(text);

@@ -19,7 +19,9 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
         Some((_, shift)) => (&text[..text.len() - 1], *shift),
         None => (text, 0),
     };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+    let is_plain = number.bytes().all(|digit| digit.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|_| is_plain);
+    number?.checked_mul(1 << shift)
 }
 
 /// A number of bytes, with the largest suffix that needs no fraction.
