@@ -7,9 +7,9 @@
 //! ```
 //!
 //! In each round a process sends the largest words that it knows, and takes the larger of these and
-//! those that it receives. Any distance between leaders is a sum of different skips (Lemma 3), so
-//! after q rounds each of them has the largest of all. It may have come twice, which changes
-//! nothing. Processes of one node are all leaders.
+//! those that it receives. Any distance between leaders is a sum of different skips (Lemma 2 of the
+//! paper on broadcast schedules), so after q rounds each of them has the largest of all. It may
+//! have come twice, which changes nothing. Processes of one node are all leaders.
 //!
 //! Cost: ⌈log₂ n⌉ rounds between n nodes, and 2⌈log₂ m⌉ on a node of m processes.
 

@@ -124,9 +124,10 @@ struct Mapping {
     length: usize,
 }
 
-// SAFETY: an address. What is read and written there is told apart by flags, which are atomic.
+// SAFETY: it owns the mapping, which stays where it is until it is dropped, in whatever thread.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: shared references give the address alone. Who reads or writes there is ordered by the
+// meetings of all processes, as data of other processes is.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -202,9 +203,11 @@ impl Slots {
         assert!(slot < 2 * self.layout.processes, "there is no such slot");
         let start = Buffer::new(self.mapping.start.as_ptr().cast());
         let start = start.offset((self.layout.slots() + slot * self.layout.room) as isize);
-        // SAFETY: as many bytes are mapped from there on, and provided. The mapping lives as long
-        // as this value, and who asks keeps a clone beside the region. Other processes write to
-        // their own slots only, and not while they are read here: that is what meetings are for.
+        // SAFETY: as many bytes are mapped from there on, and provided: the slot is one of those of
+        // the layout, which the mapping is as long as. The mapping lives as long as this value, and
+        // who asks keeps a clone beside the region. Each slot is written by one process, and read
+        // by others after the meeting that follows, until the next one: meetings are barriers whose
+        // flags are written with release and read with acquire.
         let region = unsafe { Region::new(start, self.provided) };
         (region, first)
     }
