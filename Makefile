@@ -31,12 +31,14 @@ bindings = $(if $(filter smpi-% mpiabi-%,$(mpi_id)),bindings,mpi)
 # Each MPI has its own cargo directory: nothing in it would be rebuilt when MPICC changes. Shared
 # and static library are made by one compilation, without an rlib, which would switch LTO off. By its
 # name the dynamic linker knows a library that is preloaded from one that a program is linked with.
+# One that has not changed stays the same file, as programs may be about to load it; but not as old.
 library: tune
 	@scripts/libclang
 	MPICC="$(MPICC)" CARGO_TARGET_DIR=$(build)/target $(CARGO) rustc --release $(target) --lib \
 	    --crate-type cdylib,staticlib --no-default-features --features $(bindings),reserve \
 	    -- -C link-arg=-Wl,-soname,libcirculant.so
-	install $(build)/$(release)/libcirculant.so $(build)/$(release)/libcirculant.a $(build)/
+	install -C $(build)/$(release)/libcirculant.so $(build)/$(release)/libcirculant.a $(build)/
+	touch $(build)/libcirculant.so $(build)/libcirculant.a
 
 # The MPI program that `circulant tune` starts.
 tune:
@@ -47,7 +49,8 @@ tune:
 cli:
 	CARGO_TARGET_DIR=build/cli/target $(CARGO) rustc --release $(target) --bin circulant \
 	    --no-default-features --features cli
-	install -D build/cli/$(release)/circulant $(build)/circulant
+	install -C -D build/cli/$(release)/circulant $(build)/circulant
+	touch $(build)/circulant
 
 # The programs that measure (scripts/bench, scripts/bench-intergroup, scripts/bench-merge,
 # scripts/bench-successive, scripts/bench-communicators).

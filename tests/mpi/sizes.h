@@ -24,20 +24,20 @@ static inline int large_sizes(void) {
  */
 static inline bool is_chosen(void) {
     static int asked;
-    return world_size <= 8 || asked++ % 3 == 0;
+    return world_size <= 5 || asked++ % 3 == 0;
 }
 
 /* Of items of derived types. */
 static const MPI_Count item_counts[] = {0, 1, 2, 3, 17, 1001};
 enum { ITEM_COUNTS = sizeof item_counts / sizeof item_counts[0] };
 
-/* Every root up to 8 processes; then two a case, different ones from case to case. */
+/* Every root up to 5 processes; then two a case, different ones from case to case. */
 static inline int roots(void) {
-    return world_size <= 8 ? world_size : 2;
+    return world_size <= 5 ? world_size : 2;
 }
 
 static inline int root_of(int turn) {
-    return world_size <= 8 ? turn % world_size
+    return world_size <= 5 ? turn % world_size
                            : (int)((uint64_t)turn * 7 + check_iteration() * 3) % world_size;
 }
 

@@ -57,6 +57,7 @@ def test_nothing_differs(mpi, native_run, report, program, processes):
         assert checked == calls_of_ours(run)[program]
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [3, *repeated(5)])
 @pytest.mark.parametrize("name", ["nodes", "blocks", "chunks", "gray", "one-block"])
 def test_nothing_differs_by_any_algorithm(mpi, report, name, processes):
@@ -91,6 +92,7 @@ def test_rounding_is_no_difference(mpi, report, processes):
     assert checks(plain) == (0, 0)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [3])
 def test_so_many_calls_of_a_kind(mpi, report, processes):
     calls = ["bcast:40000x5", "bcast:400000x5", "reduce:40000x5"]
@@ -102,6 +104,7 @@ def test_so_many_calls_of_a_kind(mpi, report, processes):
     assert run.all_outcomes() == {"bcast": {"circulant": 10}, "reduce": {"circulant": 5}}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [4])
 def test_operators_of_the_program_are_not_run_twice(mpi, report, processes):
     command = [mpi.program("allreduce")]
@@ -172,6 +175,7 @@ WAYS = {
 }
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("way, operation", [(way, operation) for way in WAYS for operation in WAYS[way][-1]])
 def test_a_wrong_block_is_found_however_calls_run(mpi, report, way, operation):
     processes, rank, settings, fault, _ = WAYS[way]
@@ -193,6 +197,7 @@ def test_without_a_check_a_wrong_block_is_not_found(mpi, report, processes):
     assert "check of" not in run.stderr
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [3])
 def test_other_kinds_stay(mpi, report, processes):
     """Calls of another operation or of another size are run as before."""
@@ -214,6 +219,7 @@ def test_a_wrong_number_is_found(mpi, report, processes):
     assert checks(run)[1] == 1
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes", [3])
 def test_without_memory_for_a_copy(mpi, report, processes):
     """If one process has no memory for a copy, the calls are run without a check."""

@@ -213,7 +213,7 @@ def test_a_broken_profile_is_named_once(learning, tmp_path, text, complaint):
     profile = tmp_path / "profile.toml"
     if text is not None:
         profile.write_text(text)
-    run = learning({"PROFILE": profile, "SELECT": "tune"}, processes=2)
+    run = learning({"PROFILE": profile, "SELECT": "tune"}, processes=2, calls=5)
     lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE=" in line]
     assert len(lines) == 1 and complaint in lines[0] and "is not used" in lines[0], run.stderr
     assert run.tried()
@@ -250,7 +250,7 @@ def test_a_profile_is_not_waited_for(learning, tmp_path, setting, kind):
     """Natively nobody opens it. A job that waited for it would not end."""
     file = unending(tmp_path, kind)
     before = os.lstat(file)
-    run = learning({setting: file, "SELECT": "tune"}, processes=2)
+    run = learning({setting: file, "SELECT": "tune"}, processes=2, calls=5)
     lines = [line for line in run.stderr.splitlines() if f"CIRCULANT_{setting}=" in line]
     assert len(lines) == 1 and UNENDING[kind] in lines[0], run.stderr
     assert run.tried()
@@ -260,7 +260,7 @@ def test_a_profile_is_not_waited_for(learning, tmp_path, setting, kind):
 
 @pytest.mark.any_mpi
 def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
-    run = learning({"PROFILE_SAVE": tmp_path / "none" / "profile.toml"}, processes=2)
+    run = learning({"PROFILE_SAVE": tmp_path / "none" / "profile.toml"}, processes=2, calls=5)
     lines = [line for line in run.stderr.splitlines() if "CIRCULANT_PROFILE_SAVE" in line]
     assert len(lines) == 1 and "cannot be written" in lines[0]
 
@@ -269,7 +269,7 @@ def test_a_profile_that_cannot_be_written_is_named(learning, tmp_path):
 def test_a_broken_profile_is_not_overwritten(learning, tmp_path):
     profile = tmp_path / "profile.toml"
     profile.write_text("mine = true\n")
-    run = learning({"PROFILE_SAVE": profile}, processes=2)
+    run = learning({"PROFILE_SAVE": profile}, processes=2, calls=5)
     assert profile.read_text() == "mine = true\n"
     assert "cannot be written" in run.stderr
 

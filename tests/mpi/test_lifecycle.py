@@ -11,7 +11,7 @@ from cases import repeated
 from launch import OPERATIONS
 from test_programs import SHARED, compare, counted
 
-PROCESSES = [1, 2, 3, 5]
+PROCESSES = [1, *repeated(2), 3, *repeated(5)]
 
 
 def outcome_on(processes):
@@ -160,7 +160,7 @@ def test_age(mpi, report):
     assert max(files[half:]) == files[half], files
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("processes", [1, 2, *repeated(3)])
 def test_many_communicators(lifecycle, processes):
     """The program may have as many as without the library; calls on the first of them are ours, and
     those make room for others when they are freed."""
@@ -176,7 +176,7 @@ def test_many_communicators(lifecycle, processes):
     assert run.all_outcomes() == {"bcast": expected, "allreduce": expected}
 
 
-@pytest.mark.parametrize("processes", [2, 3, 5])
+@pytest.mark.parametrize("processes", [*repeated(2), 3, *repeated(5)])
 def test_abort_in_an_operator(mpi, report, processes):
     """With several blocks the job ends in the middle of circulant's reduction."""
     command = [mpi.program("lifecycle"), "abort"]
@@ -223,7 +223,7 @@ def asked(run):
     return int(re.search(r"^asked (\d+)$", run.stdout, re.MULTILINE).group(1))
 
 
-@pytest.mark.parametrize("processes", [2, 5])
+@pytest.mark.parametrize("processes", [2, *repeated(5)])
 def test_no_devices_by_setting(mpi, report, processes):
     """GPU=0: no buffer is asked about. That is the program's word that there are none on a device."""
     settings = {"FORCE": 1, "GPU": 0}

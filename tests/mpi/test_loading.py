@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from cases import repeated
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -64,7 +66,7 @@ def test_bystander(mpi, tmp_path, name):
     assert not report.exists()
 
 
-@pytest.mark.parametrize("processes", [1, 2, 5])
+@pytest.mark.parametrize("processes", [*repeated(1), 2, *repeated(5)])
 @pytest.mark.parametrize("how", ["shared", "static"])
 def test_linked_fortran(mpi, native_run, report, how, processes):
     if not mpi.program(f"linked-fortran-{how}").exists():
@@ -79,7 +81,7 @@ def test_linked_fortran(mpi, native_run, report, how, processes):
     assert run.all_outcomes() == {name: {outcome: int(n)} for name, n in calls.items()}
 
 
-@pytest.mark.parametrize("processes", [1, 2, 5])
+@pytest.mark.parametrize("processes", [1, 2, *repeated(5)])
 @pytest.mark.parametrize("how", ["shared", "static"])
 def test_linked(mpi, report, how, processes):
     program = mpi.program(f"linked-{how}")

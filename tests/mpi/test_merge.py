@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cases import repeated
 from test_huge import available_memory
 from test_programs import counted, grouped
 
@@ -61,7 +62,7 @@ def test_merge(mpi, report, program, processes, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["circulant", "dissemination", "allgather"])
-@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8, 9, 11])
+@pytest.mark.parametrize("processes", [1, *repeated(2), 3, 5, *repeated(8, 9, 11)])
 def test_errors(mpi, report, processes, algorithm):
     done = run(mpi, report, processes, algorithm, "errors")
     assert done.all_outcomes() == counted(done.stdout)
@@ -74,6 +75,7 @@ def test_threads(mpi, report, processes, algorithm):
     assert done.all_outcomes() == counted(done.stdout)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("processes, rounds", [(2, 1), (3, 2), (5, 3), (8, 3), (9, 4)])
 @pytest.mark.parametrize("algorithm", ["circulant", "dissemination"])
 def test_rounds(mpi, report, processes, rounds, algorithm):
@@ -97,7 +99,7 @@ def test_huge(mpi, report, algorithm):
 EXAMPLES = ["merge_logs", "sample_sort"]
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("processes", [1, *repeated(2), 3, 5, *repeated(8)])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example(mpi, report, tmp_path, example, processes):
     """The examples in C, linked with the library as a program of a user is."""
@@ -110,7 +112,7 @@ def test_example(mpi, report, tmp_path, example, processes):
     assert done.outcomes("allgather_merge").keys() == {outcome}
 
 
-@pytest.mark.parametrize("processes", [1, 3, 5])
+@pytest.mark.parametrize("processes", [1, 3, *repeated(5)])
 def test_example_in_python(mpi, report, tmp_path, processes):
     """The same through mpi4py."""
     script = mpi.build.parent.parent / "examples" / "merge_logs.py"
@@ -123,7 +125,7 @@ def test_example_in_python(mpi, report, tmp_path, processes):
 
 
 @pytest.mark.any_mpi
-@pytest.mark.parametrize("processes", [1, 3, 5])
+@pytest.mark.parametrize("processes", [1, 3, *repeated(5)])
 def test_example_in_rust(mpi, report, tmp_path, processes):
     program = mpi.program("rust_merge_events")
     if not program.exists():

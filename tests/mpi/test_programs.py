@@ -182,6 +182,8 @@ def is_in_turn(program, variant):
     variants, and in those that are its own. The simulator has all of both."""
     if program not in OPERATIONS or variant not in VARIANTS or variant in ALLTOALL_VARIANTS:
         return True
+    if program == "allreduce" and "census" in variant:
+        return True
     return (OPERATIONS.index(program) + list(VARIANTS).index(variant)) % 3 == 0
 
 
@@ -237,7 +239,7 @@ def test_program(mpi, native_run, report, program, processes, variant):
         assert run_by("shared", run) == set(run.all_outcomes()) & set(OPERATIONS), run.describe()
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+@pytest.mark.parametrize("processes", [1, *repeated(2), 3, *repeated(5)])
 def test_handles_that_are_used_again(mpi, native_run, report, processes):
     """With more communicators at once than the library remembers without asking the MPI. Intel MPI
     fails an assertion of its own where collectives run on some 500 at once, so it gets fewer private ones."""
@@ -311,7 +313,7 @@ def test_invalid_arguments(mpi, native_run, report, processes):
 
 
 @pytest.mark.parametrize("more", [{"CHUNKS": 1}, {"CHUNKS": 5}, SHARED], ids=["1", "5", "shared"])
-@pytest.mark.parametrize("processes", [1, 2, 5, 8])
+@pytest.mark.parametrize("processes", [1, 2, 5, *repeated(8)])
 def test_disagreements(mpi, report, processes, more):
     """What is wrong on one process leaves no other waiting, as it does natively, even where MPI does not look
     for it; sizes that differ are found where there is more than one process."""
@@ -439,7 +441,7 @@ def test_sessions_beside_init(mpi, sessions, report, processes):
     assert run.all_outcomes() == counted(run.stdout)
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [*repeated(2), 3])
 @pytest.mark.parametrize(
     "case, ours",
     [

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from cases import repeated
 from launch import OPERATIONS
 
 EACH_ONCE = [f"{operation}:40000" for operation in OPERATIONS]
@@ -73,7 +74,7 @@ def test_disable(sequence):
 
 
 @pytest.mark.any_mpi
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", [*OPERATIONS[:3], *repeated(*OPERATIONS[3:])])
 def test_operation_switched_off(sequence, operation):
     run = sequence({"FORCE": 1, operation.upper(): "native"}, *EACH_ONCE)
     expected = {other: {"circulant": 1} for other in OPERATIONS}

@@ -8,7 +8,7 @@ import pytest
 
 from cases import repeated
 
-PROCESSES = [1, 2, 3, 4, 5, 8, 9, 11, 16]
+PROCESSES = [1, 2, 3, *repeated(4), 5, 8, 9, *repeated(11), 16]
 VARIANTS = {
     "synchronous": ({"PACING": "synchronous"}, 5),
     "eager": ({"PACING": "eager"}, 4),
@@ -122,7 +122,7 @@ def test_native(mpi, report, processes, what, settings, reason):
 
 
 @pytest.mark.parametrize("settings", [{}, {"SUCCESSIVE_BCAST": "native"}])
-@pytest.mark.parametrize("processes", [2, 3, 4])
+@pytest.mark.parametrize("processes", [*repeated(2), 3, *repeated(4)])
 def test_no_memory(mpi, report, processes, settings):
     """All processes return that one has no memory; natively, before anything is sent to it."""
     checked(mpi.preloaded(processes, [mpi.program("successive"), "memory"], report, settings, timeout=300))
@@ -135,7 +135,7 @@ def test_many_steps(mpi, report, processes, steps):
     assert [row["blocks"] for row in run.rows() if row["operation"] == "successive_bcast"] == [steps]
 
 
-@pytest.mark.parametrize("processes", [2, 3, 4])
+@pytest.mark.parametrize("processes", [2, 3, *repeated(4)])
 def test_threads(mpi, report, processes):
     run = checked(mpi.preloaded(processes, [mpi.program("successive"), "threads"], report, timeout=300))
     assert set(run.outcomes("successive_bcast")) == {"circulant"}
