@@ -40,14 +40,16 @@ library: tune
 	install -C $(build)/$(release)/libcirculant.so $(build)/$(release)/libcirculant.a $(build)/
 	touch $(build)/libcirculant.so $(build)/libcirculant.a
 
-# The MPI program that `circulant tune` starts.
+# The MPI program that `circulant tune` starts. (Who makes the library again may do so beside its users.)
 tune:
 	mkdir -p $(build)
-	$(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/circulant-tune src/tune.c
+	[ $(build)/circulant-tune -nt src/tune.c ] || \
+	    $(MPICC) -std=c11 -O2 -Wall -Wextra -Wconversion -o $(build)/circulant-tune src/tune.c
 
-# The command-line program needs no MPI, so all MPIs share one.
+# The command-line program needs no MPI, so all MPIs share one. It is compiled as fast as can be.
 cli:
-	CARGO_TARGET_DIR=build/cli/target $(CARGO) rustc --release $(target) --bin circulant \
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	    CARGO_TARGET_DIR=build/cli/target $(CARGO) rustc --release $(target) --bin circulant \
 	    --no-default-features --features cli
 	install -C -D build/cli/$(release)/circulant $(build)/circulant
 	touch $(build)/circulant

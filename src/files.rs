@@ -1,6 +1,7 @@
 //! Files that settings name: reports and profiles. Others may have put a symbolic link where a file
 //! is written, as in a folder that all can write to, so links are not followed. What is read may be
-//! any file at all, so no job waits for a file, and none fills its memory with one.
+//! any file at all, so no job waits for a file, and none fills its memory with one. What a process
+//! has open, such as /dev/fd/3, is written to as a program would: that waits for its reader.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -97,8 +98,10 @@ fn make_blocking(file: &File) -> io::Result<()> {
     let own = file.as_raw_fd();
     // SAFETY: the descriptor is open, as `file` owns it, and both requests take and leave numbers.
     let done = unsafe {
-        let flags = libc::fcntl(own, libc::F_GETFL);
-        libc::fcntl(own, libc::F_SETFL, flags & !libc::O_NONBLOCK)
+        match libc::fcntl(own, libc::F_GETFL) {
+            -1 => -1,
+            flags => libc::fcntl(own, libc::F_SETFL, flags & !libc::O_NONBLOCK),
+        }
     };
     match done {
         -1 => Err(io::Error::last_os_error()),

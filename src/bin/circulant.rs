@@ -121,7 +121,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what has failed; ends the job, if this process is one of its.
+/// Says what has failed. A process of a job ends the job.
 fn fail(error: &io::Error, is_of_a_job: bool) -> ExitCode {
     const FAILURE: u8 = 1;
     say(&format!("circulant: {error}"));

@@ -84,7 +84,9 @@ pub fn attempt(
         false => None,
     };
     // From here on it may wait for others.
-    *held = sound.as_ref().map(Problem::held);
+    if let Some(problem) = &sound {
+        *held = Some(problem.held());
+    }
     let checks = state.checks();
     if let Some(checks) = checks {
         checks.lock().admit(&facts)?;

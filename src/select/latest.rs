@@ -12,7 +12,7 @@ use super::{Algorithm, Facts, Operation, Reason};
 pub type Choice = Result<Algorithm, Reason>;
 
 /// Where calls that are left to a choice are counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Account {
     /// With the kind at this place.
     Kind(usize),
@@ -151,18 +151,22 @@ impl Latest {
     }
 
     /// Leaves the next calls of these facts, for which nothing is settled, to a choice: at most so
-    /// many, or a part of these, where others are settled whose calls count, too. Returns what made
+    /// many, together with those that are left to others of the same account. Returns what made
     /// room for it.
     pub fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) -> Option<Past> {
         let mut all = self.0.lock();
         let ways = all.get_mut(facts.operation as usize)?;
         let ways = ways.get_or_insert_default();
-        let settled = 1 + ways.all.iter().flatten().count() as u64;
+        let alike = |other: &&mut Settled| other.of == of;
+        let others = ways.all.iter_mut().flatten().filter(alike).count() as u64;
         let most = match most {
             0 => return None,
             u64::MAX => most,
-            _ => most.div_ceil(settled),
+            _ => most.div_ceil(1 + others),
         };
+        for other in ways.all.iter_mut().flatten().filter(alike) {
+            other.most = other.most.min(other.calls.saturating_add(most));
+        }
         let next = Settled {
             facts,
             choice,
@@ -224,6 +228,32 @@ mod tests {
         });
         let expected = (1..=WAYS as u64).map(|settled| 40u64.div_ceil(settled) as usize);
         assert_eq!(left.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        // Also where nothing was left to the first ones before the last are settled.
+        let latest = Latest::default();
+        for bytes in 0..WAYS as u64 {
+            latest.settle(of(bytes), Err(Reason::CostModel), Account::Before, 160);
+        }
+        let calls = (0..WAYS as u64).flat_map(|bytes| std::iter::repeat_n(bytes, 200));
+        let left = calls.filter(|&bytes| latest.choice(&of(bytes)).is_some());
+        assert_eq!(left.count(), 160);
+    }
+
+    /// Calls of another account are not counted with them.
+    #[test]
+    fn calls_of_other_kinds_do_not_count() {
+        let latest = Latest::default();
+        for kind in 0..3 {
+            latest.settle(
+                of(kind as u64),
+                Err(Reason::Measured),
+                Account::Kind(kind),
+                50,
+            );
+        }
+        for bytes in 0..3 {
+            let left = (0..200).filter(|_| latest.choice(&of(bytes)).is_some());
+            assert_eq!(left.count(), 50);
+        }
     }
 
     /// The oldest makes room, and what was left to it is told; so is what all were left.

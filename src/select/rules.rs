@@ -246,8 +246,15 @@ impl Reader<'_> {
         if let Some(bytes) = bytes {
             rule.bytes = self.bytes(bytes.trim())?;
         }
+        let mut named = Vec::new();
         for condition in conditions.into_iter().flat_map(|all| all.split(',')) {
-            self.condition(condition.trim(), &mut rule)?;
+            let condition = condition.trim();
+            let (name, _) = parted(condition, '=');
+            if named.contains(&name) {
+                return Err(self.misread(condition, &format!("{name}= once")));
+            }
+            named.push(name);
+            self.condition(condition, &mut rule)?;
         }
         Ok(rule)
     }
@@ -322,9 +329,6 @@ impl Reader<'_> {
             "ppn" => &mut rule.per_node,
             _ => return Err(self.misread(text, "p= or ppn=")),
         };
-        if *place != ANY {
-            return Err(self.misread(text, &format!("{name}= once")));
-        }
         let range = range.unwrap_or_default();
         let (least, most) = parted(range, '-');
         let most = most.map_or_else(|| parse_size(least), or_infinite);
@@ -450,6 +454,7 @@ mod tests {
             ("auto@p", 6, "p"),
             ("auto@p=2,ppn=x", 14, "x"),
             ("auto@p=2,p=3", 10, "p=3"),
+            ("auto@p=1-inf,p=4", 14, "p=4"),
             ("auto@p=+2", 8, "+2"),
             ("circulant,blocks=3,blocks=4", 20, "blocks=4"),
             ("ä;auto@p=0", 1, "ä"),

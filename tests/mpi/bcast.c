@@ -23,7 +23,10 @@ static void one(const struct layout *layout, MPI_Count items, const void *data, 
 }
 
 static void same_layout(const struct layout *layout, MPI_Count items) {
-    for (int turn = 0; turn < roots() && is_chosen(); turn++) {
+    for (int turn = 0; turn < roots(); turn++) {
+        if (!is_chosen()) {
+            continue;
+        }
         int root = root_of(turn);
         check_case("root %d, %lld items of %s", root, (long long)items, layout->name);
         unsigned char *data = stream(root, (size_t)items * layout->packed);

@@ -97,7 +97,7 @@ static void interleaved(void) {
 
 /* More than MPICH has context ids, where that is quick: none may be lost with a communicator. */
 static void made_and_freed(void) {
-    int turns = world_size <= 2 ? 2500 : world_size <= 8 ? 300 : 60;
+    int turns = world_size <= 2 ? 2100 : world_size <= 8 ? 200 : 60;
     for (int turn = 0; turn < turns; turn++) {
         int color;
         MPI_Comm comm = communicator(turn % 2 ? 0 : 3, &color);

@@ -1,6 +1,7 @@
 """What the tests have in common: the MPI under test, its native runs, made once each, and profiles for it."""
 
 import json
+import os
 import pathlib
 
 import pytest
@@ -28,12 +29,15 @@ FEWEST = {1, 2, 3, 4, 5}
 def pytest_configure(config):
     config.addinivalue_line("markers", "any_mpi: does not depend on the MPI")
     config.addinivalue_line("markers", "repeats: what other cases or tests have shown, at length")
+    config.addinivalue_line("markers", "beside: another case shows the same on the first MPI")
+    if config.getoption("--all"):
+        os.environ["EVERY_CASE"] = "1"  # sizes.h
 
 
 def is_left_out(item, counts, beside):
     """Whether a test waits for --all: plans and settings are the same over every MPI."""
     values = item.callspec.params if hasattr(item, "callspec") else {}
-    if item.get_closest_marker("repeats") or beside and item.get_closest_marker("any_mpi"):
+    if item.get_closest_marker("repeats") or item.get_closest_marker("any_mpi" if beside else "beside"):
         return True
     return values.get("processes", 1) not in counts
 

@@ -250,6 +250,14 @@ static void dawdle(struct task *t, int step) {
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
+/* The call goes on with the type all the same. */
+static void free_type(struct task *t, int step) {
+    if (step == 0) {
+        MPI_Type_free(&t->type);
+        t->type = MPI_INT;
+    }
+}
+
 static void everything(MPI_Comm comm, const char *name) {
     int size;
     MPI_Comm_size(comm, &size);
@@ -276,12 +284,16 @@ static void everything(MPI_Comm comm, const char *name) {
         struct task t = task_on(comm, turn % 7, 3, turn % LAYOUTS);
         complete(&t);
     }
+    check_case("%s: a callback frees the type", name);
+    struct task t = task_on(comm, size + 9, 4, GAPS);
+    t.inside = free_type;
+    complete(&t);
     if (!callbacks_wait) {
         return;
     }
     MPI_Comm_dup(comm, &beside);
     check_case("%s: with messages in callbacks", name);
-    struct task t = task_on(comm, 2 * size + 1, 4, PLAIN);
+    t = task_on(comm, 2 * size + 1, 4, PLAIN);
     t.inside = exchange;
     complete(&t);
     check_case("%s: nested", name);

@@ -19,7 +19,7 @@ def huge_cases():
     """Each operation with counts that an int holds, and with larger ones; without --all, some with either."""
     for operation in OPERATIONS:
         if operation not in STAGED:
-            is_shown = operation in ("allgatherv", "reduce_scatter", "alltoall")
+            is_shown = operation == "allgatherv"
             marks = [pytest.mark.any_mpi, *([] if is_shown else [pytest.mark.repeats])]
             yield pytest.param("huge", operation, marks=marks)
             marks = {"bcast": [], "allreduce": [pytest.mark.any_mpi]}.get(operation, [pytest.mark.repeats])

@@ -22,7 +22,7 @@ BYTES = 2000000
 def learning(mpi, report):
     """learning(settings, *arguments): a successful preloaded run of the program `learning`."""
 
-    def run(settings, *arguments, processes=4, calls=12):
+    def run(settings, *arguments, processes=4, calls=8):
         command = [mpi.program("learning"), calls, BYTES, *arguments]
         run = mpi.preloaded(processes, command, report, {"NODE_SIZE": 1, **settings}, timeout=300)
         run.expect_success()
@@ -173,7 +173,7 @@ def test_blocks_of_reductions_suit_the_network(learning, profile, scratch, block
 @pytest.mark.any_mpi
 def test_a_profile_is_saved_and_read(learning, tmp_path):
     profile = tmp_path / "profile.toml"
-    learning({"PROFILE_SAVE": profile}, calls=20)
+    learning({"PROFILE_SAVE": profile}, calls=15)
     saved = tomllib.loads(profile.read_text())
     sizes = {network["processes"] for network in saved["network"]}
     assert 4 in sizes
@@ -287,7 +287,7 @@ def test_observed_calls_stay_native(learning):
 
 @pytest.mark.any_mpi
 def test_trials_of_observed_calls(learning):
-    run = learning({"SELECT": "trial"}, calls=30)
+    run = learning({"SELECT": "trial"}, calls=15)
     outcomes = run.outcomes("bcast")
     assert outcomes["observed"] > outcomes.get("circulant", 0) + outcomes.get("trial", 0)
 

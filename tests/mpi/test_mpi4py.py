@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from cases import on_any_mpi, repeated
+from cases import on_another_mpi, on_any_mpi, repeated
 from launch import OPERATIONS
 
 # More take minutes on two processors; the whole suite is run with more, on demand.
@@ -35,7 +35,7 @@ def verdict(run):
     return re.findall(r"Ran \d+ tests", run.stderr), re.findall(r"skipped=\d+", run.stderr)
 
 
-@pytest.mark.parametrize("processes", [2, *on_any_mpi(3), *repeated(1, 5)])
+@pytest.mark.parametrize("processes", [*on_another_mpi(2), *on_any_mpi(3), *repeated(1, 5)])
 def test_suite(mpi, report, processes):
     if processes not in PROCESSES.get(mpi.build.name, [processes]):
         pytest.skip(f"not on {mpi.build.name}")

@@ -68,7 +68,7 @@ def test_variant(mpi, report, variant):
 
 @pytest.mark.parametrize("relayed", ["0", "1M"])
 @pytest.mark.parametrize("what", ["alone", "faults"])
-@pytest.mark.parametrize("processes", [2, 3, *repeated(5), 8])
+@pytest.mark.parametrize("processes", [2, 3, *repeated(5, 8)])
 def test_relay(mpi, report, processes, what, relayed):
     """From owner to owner, in messages of one value to the next or of up to all."""
     settings = {"SUCCESSIVE_BCAST": "relay", "RELAYED": relayed}

@@ -18,7 +18,7 @@
 //! | `plans` | what plans say of their rounds: blocks, sources, how long partial results are needed |
 //! | `port_model` | owners, trees and relays of successive broadcasts: time, conflicts, errors |
 //!
-//! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 66 are a
+//! With SIMULATE_ALL set, every number of processes is simulated. Otherwise those above 40 are a
 //! choice.
 
 use std::env;
@@ -40,10 +40,10 @@ fn is_whole() -> bool {
     env::var_os("SIMULATE_ALL").is_some()
 }
 
-/// Numbers of processes from 1 to `most`: all, or of those above 66 one in seven, and those next to
+/// Numbers of processes from 1 to `most`: all, or of those above 40 one in eleven, and those next to
 /// powers of two.
 fn processes(most: usize) -> impl Iterator<Item = usize> {
     let is_near_power = |p: usize| [p - 1, p, p + 1].iter().any(|near| near.is_power_of_two());
     let is_whole = is_whole();
-    (1..=most).filter(move |&p| is_whole || p <= 66 || p % 7 == 3 || is_near_power(p))
+    (1..=most).filter(move |&p| is_whole || p <= 40 || p % 11 == 3 || is_near_power(p))
 }
