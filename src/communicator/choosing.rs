@@ -339,9 +339,7 @@ impl State {
             next = learning.next_step(facts, self.known_nodes());
         }
         if next == Preparation::Price {
-            let latest = learning.latest_survey();
-            let all = self.together(|communicator| communicator.gather_all(latest))?;
-            learning.price(&all);
+            learning.price(&self.time_of_survey()?);
             next = learning.next_step(facts, self.known_nodes());
         }
         Ok(next)
@@ -350,11 +348,20 @@ impl State {
     /// All processes tell on which node they are, and how long the latest call took; rank 0 also
     /// whether it knows communicators of as many processes. Collective.
     fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
-        let start = Moment::now();
         let is_known = self.rank() == 0 && known::is_known(self.size());
-        let all = self.survey(learning.word(is_known))?;
-        learning.tell(&all, start.elapsed());
+        learning.tell(&self.survey(learning.word(is_known))?);
         Ok(())
+    }
+
+    /// The nanoseconds that an operation like a survey takes each process. One before it lets all
+    /// processes come, since the program's calls may be under way on some. Collective.
+    fn time_of_survey(&self) -> Result<Vec<u64>, Error> {
+        self.together(|communicator| {
+            communicator.gather_all(0)?;
+            let start = Moment::now();
+            communicator.gather_all(0)?;
+            communicator.gather_all(start.elapsed())
+        })
     }
 
     /// What rank 0 knows of such communicators, or else the network. Collective.

@@ -50,9 +50,8 @@ struct Before {
     prospect: Prospect,
     /// The call in progress, and when it began: after its choice, which may be collective.
     call: Option<(Facts, Option<Moment>)>,
-    /// Nanoseconds that the latest call took this process, and that the latest survey did.
+    /// Nanoseconds that the latest call took this process.
     taken: u64,
-    surveyed: u64,
 }
 
 /// What is known before the first trial.
@@ -205,12 +204,11 @@ impl Learning {
         if is_known { taken | IS_KNOWN } else { taken }
     }
 
-    /// The words of a survey, by rank, and the nanoseconds that it took this process.
-    pub(super) fn tell(&self, all: &[u64], surveyed: u64) {
+    /// The words of a survey, by rank.
+    pub(super) fn tell(&self, all: &[u64]) {
         let has_known = all.iter().any(|word| word & IS_KNOWN != 0);
         let taken: Vec<_> = all.iter().map(|word| word & !IS_KNOWN).collect();
         let mut before = self.before.lock();
-        before.surveyed = surveyed;
         before.prospect.tell(seconds(&taken), has_known);
     }
 
@@ -219,12 +217,7 @@ impl Learning {
         self.before.lock().prospect.was_told();
     }
 
-    /// Nanoseconds that the latest survey took this process.
-    pub(super) fn latest_survey(&self) -> u64 {
-        self.before.lock().surveyed
-    }
-
-    /// The nanoseconds that the latest survey took each process.
+    /// The nanoseconds that an operation like a survey takes each process.
     pub(super) fn price(&self, all: &[u64]) {
         self.before.lock().prospect.price(seconds(all));
     }

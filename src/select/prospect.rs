@@ -11,7 +11,7 @@
 //!             if it does: nothing, until a private communicator costs little beside the calls so
 //!             far; then that network and what was learned on it, if it has as many nodes
 //!             nothing, until a measurement of the network costs little beside the calls so far;
-//!             then, between nodes: a survey, if there was none; and how long did the latest take?
+//!             then, between nodes: a survey, if there was none; and how long does one take?
 //!             if a measurement costs little then, too: that. It is the end of this stage
 //! ```
 //!
@@ -47,7 +47,7 @@ pub enum Preparation {
     Survey,
     /// Rank 0 tells what it knows of such communicators.
     TakeOver,
-    /// All processes tell how long the latest survey took.
+    /// All processes tell how long an operation like a survey takes.
     Price,
     /// The network is measured, over a private communicator.
     Measure,
@@ -180,8 +180,8 @@ impl Prospect {
         self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
     }
 
-    /// The seconds of the latest survey on each process. Who came last to it saw the least of it.
-    /// If one came late, so that the others waited, the measurement is made somewhat later.
+    /// The seconds that an operation like a survey takes each process, once all have come. Who
+    /// comes last to it sees the least of it.
     pub fn price(&mut self, seconds: Vec<f64>) {
         self.survey = LatestSurvey::Took(median(seconds).unwrap_or(0.0));
     }
