@@ -257,8 +257,9 @@ def finish(command, environment, timeout, folder=None, meanwhile=None):
     try:
         stdout, stderr = process.communicate(timeout=timeout)
         status = process.returncode
-        # Itself: a rank's signal gives a status of 128 and more.
-        launcher_failed = status == -signal.SIGSEGV
+        # Itself: a rank's signal gives a status of 128 and more. Or another launcher has removed the folder that it
+        # was about to make.
+        launcher_failed = status == -signal.SIGSEGV or "orte_session_dir failed" in stderr
     except subprocess.TimeoutExpired:
         launcher_failed = not has_ranks(mark.encode())
         end_marked(mark.encode())
