@@ -80,9 +80,9 @@ enum LatestSurvey {
     /// There was none. Which process is on which node may be known from elsewhere.
     #[default]
     None,
-    /// What it took has not been told.
+    /// What one takes has not been told.
     Made,
-    /// It took so many seconds.
+    /// One takes so many seconds.
     Took(f64),
 }
 
