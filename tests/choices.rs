@@ -138,22 +138,26 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
         },
     );
     let [mut surveyed, mut measured, mut shared] = [None; 3];
+    let mut price = Vec::new();
     for call in 1..3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
-            prospect.tell(vec![seconds; facts.processes], false);
+            prospect.tell(seconds, std::mem::take(&mut price), false);
         }
-        if prospect.step(facts, known) == Preparation::Price {
-            prospect.price(vec![survey]);
-        }
-        if prospect.step(facts, known) == Preparation::Measure {
-            measured = measured.or(Some(call));
+        match prospect.step(facts, known) {
+            Preparation::Meet => prospect.met(),
+            Preparation::Price => {
+                prospect.met();
+                price = vec![survey];
+            }
+            Preparation::Measure => measured = measured.or(Some(call)),
+            _ => {}
         }
         if nodes == 1 && prospect.is_sharing_worth_it(facts) {
             shared = shared.or(Some(call));
         }
-        prospect.made(facts, 0);
+        prospect.made(facts);
     }
     [surveyed, measured, shared]
 }

@@ -174,19 +174,25 @@ fn calls() -> Vec<(String, Facts)> {
 /// Nobody asks where there is nothing to be done.
 fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> String {
     let (mut prospect, mut known, mut row) = (Prospect::default(), None, String::new());
-    let mut call = 1;
+    let (mut call, mut price) = (1, Vec::new());
     while call < 3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             _ = write!(row, " survey {call}");
             known = Some(nodes);
-            // As in a tree: some are done long before others.
-            let told = (0..16).map(|rank| seconds / (1 + rank % 4) as f64);
-            prospect.tell(told.collect(), false);
+            prospect.tell(seconds, std::mem::take(&mut price), false);
         }
-        if prospect.step(facts, known) == Preparation::Price {
-            _ = write!(row, " price {call}");
-            prospect.price((0..16).map(|rank| survey * rank as f64 / 8.0).collect());
+        match prospect.step(facts, known) {
+            Preparation::Meet => {
+                _ = write!(row, " meet {call}");
+                prospect.met();
+            }
+            Preparation::Price => {
+                _ = write!(row, " price {call}");
+                price = (0..16).map(|rank| survey * rank as f64 / 8.0).collect();
+                prospect.met();
+            }
+            _ => {}
         }
         if nodes == 1 && prospect.is_sharing_worth_it(facts) && !row.contains("share") {
             _ = write!(row, " share {call}");
@@ -195,7 +201,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
             _ = write!(row, " measure {call}");
             return row;
         }
-        prospect.made(facts, 0);
+        prospect.made(facts);
         let idle = prospect.idle_calls(facts, known);
         if idle > 0 {
             _ = write!(row, " idle {idle}");

@@ -20,10 +20,8 @@ pub struct Reduce {
 impl Collective for Reduce {
     fn facts(&self, state: &State, work: &mut Work) -> Result<Facts, Stop> {
         state.intra()?;
-        let root = state.root(self.root)?;
-        let facts = whole_operand(Operation::Reduce, &self.operands, state, work)?;
-        state.ends_at(|| root);
-        Ok(facts)
+        state.root(self.root)?;
+        whole_operand(Operation::Reduce, &self.operands, state, work)
     }
 
     /// MPI_IN_PLACE is for the root only; elsewhere recvbuf is not looked at.

@@ -5,7 +5,7 @@ use crate::call::{Collective, Combination, Problem, Target};
 use crate::communicator::{State, Stop};
 use crate::mpi::{Alias, Operands};
 use crate::report::Work;
-use crate::select::{Facts, Operation, ends_at_one};
+use crate::select::{Facts, Operation};
 
 /// The arguments.
 pub struct ReduceScatter {
@@ -22,17 +22,13 @@ impl Collective for ReduceScatter {
         let (bytes, largest) = sizes(operands.counts(), unit)?;
         work.bytes = bytes as u64;
         state.pass_small(self.operation, bytes)?;
-        let facts = Facts {
+        Ok(Facts {
             bytes: bytes as u64,
             largest: largest as u64,
             units: valid(operands.counts().largest())? as u64,
             order: operator(operands)?.1,
             ..Facts::new(self.operation, state.size())
-        };
-        if ends_at_one(&facts) {
-            state.ends_at(|| operands.counts().rank_of_largest());
-        }
-        Ok(facts)
+        })
     }
 
     /// A receive buffer without elements overlaps nothing, and may be anywhere.

@@ -291,20 +291,24 @@ impl State {
     /// What is found out before a call. Collective at the calls where something is worth it.
     fn find_out(&self, learning: &Learning, facts: &Facts) -> Result<Option<Known>, Stop> {
         let known = match self.next_step(learning, facts)? {
-            Preparation::Measure => match self.find_known() {
-                Ok(known) => Some(known),
-                Err(Stop::Native(_)) => {
-                    self.end_unless_delayed(learning);
-                    return Ok(None);
-                }
-                Err(stop) => return Err(stop),
-            },
-            Preparation::TakeOver => {
-                let known = self.told_by_rank_0(self.settings().has_profile())?;
-                learning.was_told();
-                known
+            Preparation::Wait | Preparation::Survey => None,
+            Preparation::Meet => {
+                self.meet()?;
+                learning.met(None);
+                None
             }
-            Preparation::Wait | Preparation::Survey | Preparation::Price => None,
+            Preparation::Price => {
+                self.meet()?;
+                let start = Moment::now();
+                self.meet()?;
+                learning.met(Some(start.elapsed()));
+                None
+            }
+            Preparation::TakeOver => self.take_over(learning)?,
+            Preparation::Measure => match self.take_over(learning)? {
+                None => self.measure(learning)?,
+                known => known,
+            },
         };
         if known.is_none() {
             learning.time_next(facts);
@@ -326,8 +330,8 @@ impl State {
         learning.begin_with(known)
     }
 
-    /// What the calls so far are worth, once surveys and their price are told. Collective at the
-    /// calls where they are worth a survey.
+    /// What the calls so far are worth, once the survey is made that is due. Collective at the
+    /// calls where one is.
     fn next_step(&self, learning: &Learning, facts: &Facts) -> Result<Preparation, Stop> {
         if self.settings().select == Select::Tune {
             return Ok(Preparation::Measure);
@@ -338,44 +342,40 @@ impl State {
             self.make_survey(learning)?;
             next = learning.next_step(facts, self.known_nodes());
         }
-        if next == Preparation::Price {
-            learning.price(&self.time_of_survey()?);
-            next = learning.next_step(facts, self.known_nodes());
-        }
         Ok(next)
     }
 
-    /// All processes tell on which node they are, and how long the latest call took; rank 0 also
-    /// whether it knows communicators of as many processes. Collective.
-    fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
-        let is_known = self.rank() == 0 && known::is_known(self.size());
-        learning.tell(&self.survey(learning.word(is_known))?);
+    /// All processes wait for each other, in an operation like a survey. Collective.
+    fn meet(&self) -> Result<(), Error> {
+        self.together(|communicator| communicator.gather_all(0))?;
         Ok(())
     }
 
-    /// The nanoseconds that an operation like a survey takes each process. One before it lets all
-    /// processes come, since the program's calls may be under way on some. Collective.
-    fn time_of_survey(&self) -> Result<Vec<u64>, Error> {
-        self.together(|communicator| {
-            communicator.gather_all(0)?;
-            let start = Moment::now();
-            communicator.gather_all(0)?;
-            communicator.gather_all(start.elapsed())
-        })
+    /// All processes tell on which node they are, and how long the timed call took; rank 0 also
+    /// whether it knows communicators of as many processes. Collective.
+    fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
+        let is_known = self.rank() == 0 && known::is_known(self.size());
+        learning.tell(&self.survey(learning.words(is_known))?);
+        Ok(())
     }
 
-    /// What rank 0 knows of such communicators, or else the network. Collective.
-    fn find_known(&self) -> Result<Known, Stop> {
-        let (rank, processes, nodes) = (self.rank(), self.size(), self.nodes()?.count());
-        let has_profile = self.settings().has_profile();
-        self.serve_on_nodes(|service, machine| {
-            let share = |words: &mut [u64]| service.members.take_largest(words);
-            if let Some(known) = known::share(rank, (processes, nodes), has_profile, share)? {
-                return Ok(known);
+    /// What rank 0 knows of such communicators. Collective.
+    fn take_over(&self, learning: &Learning) -> Result<Option<Known>, Error> {
+        learning.was_told();
+        self.told_by_rank_0(self.settings().has_profile())
+    }
+
+    /// Measures the network, if there is a private communicator. Collective.
+    fn measure(&self, learning: &Learning) -> Result<Option<Known>, Stop> {
+        let (processes, nodes) = (self.size(), self.nodes()?.count());
+        match self.serve_on_nodes(network::measure) {
+            Ok(network) => Ok(Some(Known::new(processes, nodes, network))),
+            Err(Stop::Native(_)) => {
+                self.end_unless_delayed(learning);
+                Ok(None)
             }
-            let network = network::measure(service, machine)?;
-            Ok(Known::new(processes, nodes, network))
-        })
+            Err(stop) => Err(stop),
+        }
     }
 
     /// Waits until all processes have come to a call that is to be tried. Returns whether it is.

@@ -7,7 +7,7 @@
 //! The processes agree without a message. All see the same calls, of the same facts, with the same
 //! outcomes. What only one of them can know enters by the times alone, and those are agreed on.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -34,8 +34,6 @@ pub(super) struct Learning {
     before: Mutex<Before>,
     ground: OnceCell<Ground>,
     kinds: Mutex<Vec<(Kind, Learned)>>,
-    /// The rank at which the call in progress ends, if it [ends at one](select::ends_at_one).
-    ends_at: AtomicUsize,
     /// The call that is being tried.
     trial: Mutex<Option<Trial>>,
     /// Whether the time of the call in progress is taken.
@@ -50,8 +48,10 @@ struct Before {
     prospect: Prospect,
     /// The call in progress, and when it began: after its choice, which may be collective.
     call: Option<(Facts, Option<Moment>)>,
-    /// Nanoseconds that the latest call took this process.
+    /// Nanoseconds that the latest call took this process; and, if that was timed before it, an
+    /// operation like a survey.
     taken: u64,
+    operation: Option<u64>,
 }
 
 /// What is known before the first trial.
@@ -101,7 +101,6 @@ impl Learning {
             before: Mutex::default(),
             ground: OnceCell::new(),
             kinds: Mutex::new(Vec::new()),
-            ends_at: AtomicUsize::new(0),
             trial: Mutex::new(None),
             is_timed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -197,34 +196,38 @@ impl Learning {
         self.before.lock().prospect.is_sharing_worth_it(facts)
     }
 
+    /// All processes have come to the call that was counted. An operation like a survey took this
+    /// one so many nanoseconds, if that was timed.
+    pub(super) fn met(&self, operation: Option<u64>) {
+        let mut before = self.before.lock();
+        before.operation = operation;
+        before.prospect.met();
+    }
+
     /// What this process says in a survey: the nanoseconds that the latest call took it, and
-    /// whether it knows such communicators.
-    pub(super) fn word(&self, is_known: bool) -> u64 {
-        let taken = self.before.lock().taken;
-        if is_known { taken | IS_KNOWN } else { taken }
+    /// whether it knows such communicators; and those that an operation took it, or 0.
+    pub(super) fn words(&self, is_known: bool) -> [u64; 2] {
+        let mut before = self.before.lock();
+        let taken = before.taken | if is_known { IS_KNOWN } else { 0 };
+        [taken, before.operation.take().unwrap_or(0)]
     }
 
     /// The words of a survey, by rank.
-    pub(super) fn tell(&self, all: &[u64]) {
-        let has_known = all.iter().any(|word| word & IS_KNOWN != 0);
-        let taken: Vec<_> = all.iter().map(|word| word & !IS_KNOWN).collect();
+    pub(super) fn tell(&self, all: &[[u64; 2]]) {
+        let has_known = all.iter().any(|[word, _]| word & IS_KNOWN != 0);
+        let calls = all.iter().map(|[word, _]| word & !IS_KNOWN);
+        let taken = calls.max().unwrap_or(0);
+        let operations = all.iter().map(|&[_, operation]| operation);
+        let operations = operations.filter(|&taken| taken > 0).map(seconds);
         let mut before = self.before.lock();
-        before.prospect.tell(seconds(&taken), has_known);
+        before
+            .prospect
+            .tell(seconds(taken), operations.collect(), has_known);
     }
 
     /// Rank 0 has told what it knows.
     pub(super) fn was_told(&self) {
         self.before.lock().prospect.was_told();
-    }
-
-    /// The nanoseconds that an operation like a survey takes each process.
-    pub(super) fn price(&self, all: &[u64]) {
-        self.before.lock().prospect.price(seconds(all));
-    }
-
-    /// The call that begins ends at this rank.
-    pub(super) fn ends_at(&self, rank: usize) {
-        self.ends_at.store(rank, Ordering::Relaxed);
     }
 
     /// Nothing is done before the call that was counted. Its time will be taken.
@@ -313,9 +316,7 @@ impl Learning {
             let taken = start.elapsed();
             let mut before = self.before.lock();
             before.taken = taken;
-            before
-                .prospect
-                .made(&facts, self.ends_at.load(Ordering::Relaxed));
+            before.prospect.made(&facts);
         }
     }
 
@@ -376,7 +377,6 @@ impl Ground {
         service.members.take_largest(&mut words)?;
         let [taken, telling] = [words[0], u64::MAX - words[1]];
         clock.telling = start.elapsed();
-        let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
         if telling > 0 {
             clock.overhead = select::measured_overhead(seconds(telling));
         }
@@ -389,11 +389,8 @@ impl Ground {
 }
 
 /// The seconds of as many nanoseconds.
-fn seconds(nanoseconds: &[u64]) -> Vec<f64> {
-    nanoseconds
-        .iter()
-        .map(|&taken| taken as f64 * 1e-9)
-        .collect()
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 * 1e-9
 }
 
 /// What is known of the calls of a kind at the first of them. Its predictions are remembered for

@@ -257,14 +257,6 @@ impl State {
         latest < self.size && Succession::new(self.size).next(latest) == root
     }
 
-    /// The call that begins [ends](crate::select::ends_at_one) at this rank, the same on all
-    /// processes.
-    pub fn ends_at(&self, rank: impl FnOnce() -> usize) {
-        if let Some(learning) = self.learning.as_ref().filter(|all| all.ground().is_none()) {
-            learning.ends_at(rank());
-        }
-    }
-
     /// A call with a root was made.
     pub fn made_from(&self, operation: Operation, root: c_int) {
         if operation == Operation::Bcast && self.settings.bcast_order == BcastOrder::Gray {
@@ -302,16 +294,16 @@ impl State {
         communicator.with_errors_returned(|| call(communicator))
     }
 
-    /// Everybody's word, by rank; and which rank is on which node. Collective.
-    pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
-        let own = [mpi::node_hash(), word];
+    /// Everybody's words, by rank; and which rank is on which node. Collective.
+    pub(super) fn survey(&self, [one, other]: [u64; 2]) -> Result<Vec<[u64; 2]>, Error> {
+        let own = [mpi::node_hash(), one, other];
         let all = self.together(|communicator| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
-            let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
+            let keys: Vec<u64> = all.iter().map(|[key, ..]| *key).collect();
             let given = self.given_nodes(self.size);
             Arc::new(given.unwrap_or_else(|| Nodes::of_keys(&keys)))
         });
-        Ok(all.iter().map(|[_, word]| *word).collect())
+        Ok(all.iter().map(|&[_, one, other]| [one, other]).collect())
     }
 
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {

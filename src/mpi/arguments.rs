@@ -401,14 +401,6 @@ impl Counts {
         })
     }
 
-    /// The rank that has the largest.
-    pub fn rank_of_largest(&self) -> usize {
-        let by_rank = self.all().enumerate();
-        by_rank
-            .max_by_key(|&(_, count)| count)
-            .map_or(0, |(rank, _)| rank)
-    }
-
     /// The entries of all ranks, in order.
     pub fn all(&self) -> impl Iterator<Item = i64> {
         (0..self.ranks).map(|rank| self.at(rank))

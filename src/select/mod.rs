@@ -70,7 +70,7 @@ pub use kind::Kind;
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile, write_profile};
 pub use latest::{Account, Choice, Latest, Past};
 pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
-pub use prospect::{LARGE, Preparation, Prospect, SMALL, ends_at_one};
+pub use prospect::{LARGE, Preparation, Prospect, SMALL};
 pub use roll::{Peers, Roll, call_roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{
