@@ -8,7 +8,7 @@
  * OPERATION is one of those of ours in lower case, or reduce-vector: MPI_Reduce on a strided type with a
  * user-defined operator; so is allreduce-vector, and allreduce-double sums doubles. Ranks describe the data of
  * a broadcast by ints; bcast-vector by a vector.
- * late:MILLISECONDS is no call: all ranks but 0 sleep so long.
+ * late:MILLISECONDS is no call: all ranks but 0 sleep so long; for first-late, rank 0 alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,9 +154,9 @@ static void do_gather(const struct layout *ints, MPI_Count items, int root, bool
     buffer_check(&all, "whole");
 }
 
-/* Rank 0 comes first to the next call. */
-static void be_late(long milliseconds) {
-    if (world_rank != 0) {
+/* A process that comes late to the next call. */
+static void be_late(bool is_late, long milliseconds) {
+    if (is_late) {
         nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
     }
 }
@@ -180,7 +180,9 @@ int main(int argc, char **argv) {
             int root = call % world_size;
             check_case("%s, call %d", argv[i], call);
             if (strcmp(operation, "late") == 0) {
-                be_late((long)bytes);
+                be_late(world_rank != 0, (long)bytes);
+            } else if (strcmp(operation, "first-late") == 0) {
+                be_late(world_rank == 0, (long)bytes);
             } else if (strcmp(operation, "bcast") == 0) {
                 do_bcast(&ints, all, root);
             } else if (strcmp(operation, "bcast-vector") == 0) {

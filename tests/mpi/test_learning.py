@@ -187,6 +187,18 @@ def test_a_profile_is_saved_and_read(learning, tmp_path):
 
 
 @pytest.mark.any_mpi
+@pytest.mark.parametrize("late", ["late", "first-late"])
+def test_who_waits_for_others_has_no_long_call(mpi, report, tmp_path, late):
+    """The network is measured once calls have taken long enough. These take far less than a millisecond, and their
+    processes wait for each other much longer."""
+    profile = tmp_path / "profile.toml"
+    command = [mpi.program("sequence"), *[f"{late}:100", "allreduce:65536"] * 8]
+    run = mpi.preloaded(4, command, report, {"NODE_SIZE": 1, "PROFILE_SAVE": profile}).expect_success()
+    assert run.outcomes("allreduce") == {"cost_model": 8}, run.describe()
+    assert "network" not in tomllib.loads(profile.read_text()), profile.read_text()
+
+
+@pytest.mark.any_mpi
 def test_a_tuned_profile_is_used(learning, tmp_path):
     """What was tuned is known in a run that has no time to measure anything."""
     profile = tmp_path / "tuned.toml"
