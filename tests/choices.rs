@@ -138,19 +138,17 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
         },
     );
     let [mut surveyed, mut measured, mut shared] = [None; 3];
-    let mut price = Vec::new();
     for call in 1..3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
-            prospect.tell(seconds, std::mem::take(&mut price), false);
+            prospect.tell(seconds, false);
+        }
+        if prospect.step(facts, known) == Preparation::Price {
+            prospect.price(vec![survey]);
         }
         match prospect.step(facts, known) {
             Preparation::Meet => prospect.met(),
-            Preparation::Price => {
-                prospect.met();
-                price = vec![survey];
-            }
             Preparation::Measure => measured = measured.or(Some(call)),
             _ => {}
         }

@@ -174,25 +174,21 @@ fn calls() -> Vec<(String, Facts)> {
 /// Nobody asks where there is nothing to be done.
 fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> String {
     let (mut prospect, mut known, mut row) = (Prospect::default(), None, String::new());
-    let (mut call, mut price) = (1, Vec::new());
+    let mut call = 1;
     while call < 3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             _ = write!(row, " survey {call}");
             known = Some(nodes);
-            prospect.tell(seconds, std::mem::take(&mut price), false);
+            prospect.tell(seconds, false);
         }
-        match prospect.step(facts, known) {
-            Preparation::Meet => {
-                _ = write!(row, " meet {call}");
-                prospect.met();
-            }
-            Preparation::Price => {
-                _ = write!(row, " price {call}");
-                price = (0..16).map(|rank| survey * rank as f64 / 8.0).collect();
-                prospect.met();
-            }
-            _ => {}
+        if prospect.step(facts, known) == Preparation::Price {
+            _ = write!(row, " price {call}");
+            prospect.price((0..16).map(|rank| survey * rank as f64 / 8.0).collect());
+        }
+        if prospect.step(facts, known) == Preparation::Meet {
+            _ = write!(row, " meet {call}");
+            prospect.met();
         }
         if nodes == 1 && prospect.is_sharing_worth_it(facts) && !row.contains("share") {
             _ = write!(row, " share {call}");

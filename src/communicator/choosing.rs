@@ -291,17 +291,10 @@ impl State {
     /// What is found out before a call. Collective at the calls where something is worth it.
     fn find_out(&self, learning: &Learning, facts: &Facts) -> Result<Option<Known>, Stop> {
         let known = match self.next_step(learning, facts)? {
-            Preparation::Wait | Preparation::Survey => None,
+            Preparation::Wait | Preparation::Survey | Preparation::Price => None,
             Preparation::Meet => {
-                self.meet()?;
-                learning.met(None);
-                None
-            }
-            Preparation::Price => {
-                self.meet()?;
-                let start = Moment::now();
-                self.meet()?;
-                learning.met(Some(start.elapsed()));
+                self.together(|communicator| communicator.gather_all(0))?;
+                learning.met();
                 None
             }
             Preparation::TakeOver => self.take_over(learning)?,
@@ -330,8 +323,8 @@ impl State {
         learning.begin_with(known)
     }
 
-    /// What the calls so far are worth, once the survey is made that is due. Collective at the
-    /// calls where one is.
+    /// What the calls so far are worth, once the survey is made that is due, and its price told.
+    /// Collective at the calls where one is.
     fn next_step(&self, learning: &Learning, facts: &Facts) -> Result<Preparation, Stop> {
         if self.settings().select == Select::Tune {
             return Ok(Preparation::Measure);
@@ -342,21 +335,30 @@ impl State {
             self.make_survey(learning)?;
             next = learning.next_step(facts, self.known_nodes());
         }
+        if next == Preparation::Price {
+            learning.price(&self.time_of_survey()?);
+            next = learning.next_step(facts, self.known_nodes());
+        }
         Ok(next)
-    }
-
-    /// All processes wait for each other, in an operation like a survey. Collective.
-    fn meet(&self) -> Result<(), Error> {
-        self.together(|communicator| communicator.gather_all(0))?;
-        Ok(())
     }
 
     /// All processes tell on which node they are, and how long the timed call took; rank 0 also
     /// whether it knows communicators of as many processes. Collective.
     fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
         let is_known = self.rank() == 0 && known::is_known(self.size());
-        learning.tell(&self.survey(learning.words(is_known))?);
+        learning.tell(&self.survey(learning.word(is_known))?);
         Ok(())
+    }
+
+    /// The nanoseconds that an operation like a survey takes each process, once all have come to
+    /// it. Collective.
+    fn time_of_survey(&self) -> Result<Vec<u64>, Error> {
+        self.together(|communicator| {
+            communicator.gather_all(0)?;
+            let start = Moment::now();
+            communicator.gather_all(0)?;
+            communicator.gather_all(start.elapsed())
+        })
     }
 
     /// What rank 0 knows of such communicators. Collective.

@@ -48,10 +48,8 @@ struct Before {
     prospect: Prospect,
     /// The call in progress, and when it began: after its choice, which may be collective.
     call: Option<(Facts, Option<Moment>)>,
-    /// Nanoseconds that the latest call took this process; and, if that was timed before it, an
-    /// operation like a survey.
+    /// Nanoseconds that the latest call took this process.
     taken: u64,
-    operation: Option<u64>,
 }
 
 /// What is known before the first trial.
@@ -196,33 +194,29 @@ impl Learning {
         self.before.lock().prospect.is_sharing_worth_it(facts)
     }
 
-    /// All processes have come to the call that was counted. An operation like a survey took this
-    /// one so many nanoseconds, if that was timed.
-    pub(super) fn met(&self, operation: Option<u64>) {
-        let mut before = self.before.lock();
-        before.operation = operation;
-        before.prospect.met();
+    /// All processes have come to the call that was counted.
+    pub(super) fn met(&self) {
+        self.before.lock().prospect.met();
     }
 
     /// What this process says in a survey: the nanoseconds that the latest call took it, and
-    /// whether it knows such communicators; and those that an operation took it, or 0.
-    pub(super) fn words(&self, is_known: bool) -> [u64; 2] {
-        let mut before = self.before.lock();
-        let taken = before.taken | if is_known { IS_KNOWN } else { 0 };
-        [taken, before.operation.take().unwrap_or(0)]
+    /// whether it knows such communicators.
+    pub(super) fn word(&self, is_known: bool) -> u64 {
+        let taken = self.before.lock().taken;
+        if is_known { taken | IS_KNOWN } else { taken }
     }
 
     /// The words of a survey, by rank.
-    pub(super) fn tell(&self, all: &[[u64; 2]]) {
-        let has_known = all.iter().any(|[word, _]| word & IS_KNOWN != 0);
-        let calls = all.iter().map(|[word, _]| word & !IS_KNOWN);
-        let taken = calls.max().unwrap_or(0);
-        let operations = all.iter().map(|&[_, operation]| operation);
-        let operations = operations.filter(|&taken| taken > 0).map(seconds);
-        let mut before = self.before.lock();
-        before
-            .prospect
-            .tell(seconds(taken), operations.collect(), has_known);
+    pub(super) fn tell(&self, all: &[u64]) {
+        let has_known = all.iter().any(|word| word & IS_KNOWN != 0);
+        let taken = all.iter().map(|word| word & !IS_KNOWN).max().unwrap_or(0);
+        self.before.lock().prospect.tell(seconds(taken), has_known);
+    }
+
+    /// The nanoseconds that an operation like a survey takes each process.
+    pub(super) fn price(&self, all: &[u64]) {
+        let all = all.iter().map(|&taken| seconds(taken)).collect();
+        self.before.lock().prospect.price(all);
     }
 
     /// Rank 0 has told what it knows.

@@ -294,16 +294,16 @@ impl State {
         communicator.with_errors_returned(|| call(communicator))
     }
 
-    /// Everybody's words, by rank; and which rank is on which node. Collective.
-    pub(super) fn survey(&self, [one, other]: [u64; 2]) -> Result<Vec<[u64; 2]>, Error> {
-        let own = [mpi::node_hash(), one, other];
+    /// Everybody's word, by rank; and which rank is on which node. Collective.
+    pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
+        let own = [mpi::node_hash(), word];
         let all = self.together(|communicator| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
-            let keys: Vec<u64> = all.iter().map(|[key, ..]| *key).collect();
+            let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
             let given = self.given_nodes(self.size);
             Arc::new(given.unwrap_or_else(|| Nodes::of_keys(&keys)))
         });
-        Ok(all.iter().map(|&[_, one, other]| [one, other]).collect())
+        Ok(all.iter().map(|[_, word]| *word).collect())
     }
 
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {

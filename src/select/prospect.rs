@@ -12,9 +12,8 @@
 //!             if it does: nothing, until a private communicator costs little beside the calls so
 //!             far; then that network and what was learned on it, if it has as many nodes
 //!             nothing, until a measurement of the network costs little beside the calls so far;
-//!             then, between nodes: a survey, if there was none; and if it does not cost little
-//!             in any case, another one, with one more call that is timed, which also tells how
-//!             long an operation like a survey takes
+//!             then, between nodes: a survey, if there was none; and how long does one take, if
+//!             that matters?
 //!             if a measurement costs little then, too: that. It is the end of this stage
 //! ```
 //!
@@ -23,10 +22,9 @@
 //! On ports of 40 Mbit/s a broadcast of 256 KiB takes some 600 times as long as predicted, so a
 //! measurement pays long before it would by predictions. What the call takes one process says
 //! little: on such ports a broadcast of 16 KiB to 16 processes takes 12.8 ms, but half of them 1 to
-//! 3 ms. Of two that precede a measurement the faster one counts: a process that lost its
-//! processor delays a call. More surveys follow at growing distances. The first call opens
-//! connections, so it is not timed. Before one that is worth a measurement in any case there is a
-//! survey without a time.
+//! 3 ms. More surveys follow at growing distances, and the median of the timed calls counts. The
+//! first call opens connections, so it is not timed. Before one that is worth a measurement in any
+//! case there is a survey without a time.
 //!
 //! A survey is two small operations, with the wait. A measurement between nodes makes a private
 //! communicator, and opens connections: with Open MPI on 16 emulated hosts it took 30 to 50 times
@@ -51,10 +49,10 @@ pub enum Preparation {
     Wait,
     /// All processes wait for each other, and the call is timed.
     Meet,
-    /// The same. Meanwhile an operation like a survey is timed, too.
-    Price,
-    /// All processes tell on which node they are, and what was timed.
+    /// All processes tell on which node they are, and how long the timed call took.
     Survey,
+    /// All processes tell how long an operation like a survey takes.
+    Price,
     /// Rank 0 tells what it knows of such communicators.
     TakeOver,
     /// The network is measured, over a private communicator.
@@ -71,10 +69,13 @@ pub struct Prospect {
     /// Calls that were made.
     calls: u64,
     timing: Timing,
-    /// This call took so many seconds, from when all had come to it.
-    experience: Option<(Facts, f64)>,
-    /// The latest survey.
-    survey: LatestSurvey,
+    /// The calls that were timed, and the seconds of each from when all had come to it: in the
+    /// order of how much longer they took than was predicted.
+    timed: Vec<(Facts, f64)>,
+    /// Whether there was a survey. Which process is on which node may be known from elsewhere.
+    is_surveyed: bool,
+    /// The seconds that an operation like a survey took, if one was timed since the latest survey.
+    operation: Option<f64>,
     /// Whether rank 0 knows a communicator of as many processes, and was not asked about it.
     has_known: bool,
     /// The next survey is made when the least cost has come to so many seconds.
@@ -93,18 +94,6 @@ enum Timing {
     Ended(Facts),
 }
 
-/// What is known of the latest survey.
-#[derive(Clone, Copy, Debug, Default)]
-enum LatestSurvey {
-    /// There was none. Which process is on which node may be known from elsewhere.
-    #[default]
-    None,
-    /// What one takes has not been told.
-    Made,
-    /// One takes so many seconds.
-    Took(f64),
-}
-
 impl Prospect {
     /// Counts a call, before it is made.
     pub fn count(&mut self, facts: &Facts) {
@@ -120,14 +109,16 @@ impl Prospect {
             Some(nodes) if self.has_known && self.service(facts, nodes).is_affordable() => {
                 Preparation::TakeOver
             }
-            Some(nodes) if self.measurement(facts, nodes).is_affordable() => match self.survey {
-                _ if nodes == 1 => Preparation::Measure,
-                LatestSurvey::None => self.way_to_survey(),
-                LatestSurvey::Made if !self.is_affordable_anyway(facts, nodes) => {
+            Some(1) if self.measurement(facts, 1).is_affordable() => Preparation::Measure,
+            Some(nodes) if self.measurement(facts, nodes).is_affordable() => {
+                if !self.is_surveyed {
+                    self.way_to_survey()
+                } else if self.operation.is_some() || self.is_affordable_anyway(facts, nodes) {
+                    Preparation::Measure
+                } else {
                     Preparation::Price
                 }
-                LatestSurvey::Made | LatestSurvey::Took(_) => Preparation::Measure,
-            },
+            }
             _ if self.is_survey_affordable(facts) => self.way_to_survey(),
             _ => Preparation::Wait,
         }
@@ -199,19 +190,23 @@ impl Prospect {
     }
 
     /// The outcome of a survey: the seconds that the timed call took until all processes had left
-    /// it; those that an operation like a survey took each of them, if it was timed; and whether
-    /// rank 0 knows a communicator of as many processes. Who comes last to an operation sees the
-    /// least of it.
-    pub fn tell(&mut self, seconds: f64, operation: Vec<f64>, has_known: bool) {
-        let price = median(operation);
+    /// it; and whether rank 0 knows a communicator of as many processes.
+    pub fn tell(&mut self, seconds: f64, has_known: bool) {
         if let Timing::Ended(facts) = std::mem::take(&mut self.timing) {
-            let before = self.experience.filter(|_| price.is_some());
-            self.experience = Some(lesser(before, (facts, seconds)));
+            self.timed.push((facts, seconds));
+            self.timed.sort_by(|a, b| excess(a).total_cmp(&excess(b)));
         }
-        // What the one before took may have been more: it may have opened connections.
-        self.survey = price.map_or(LatestSurvey::Made, LatestSurvey::Took);
+        self.is_surveyed = true;
+        // An operation may have waited for processors: the next one may take less.
+        self.operation = None;
         self.has_known = has_known;
         self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
+    }
+
+    /// The seconds that an operation like a survey takes each process. Who comes last to it sees the
+    /// least of it.
+    pub fn price(&mut self, seconds: Vec<f64>) {
+        self.operation = median(seconds);
     }
 
     /// Rank 0 has told what it knows: if nothing, it is not asked again before the next survey.
@@ -259,14 +254,14 @@ impl Prospect {
     }
 
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
-        self.measurement_beside(facts, nodes, self.survey.seconds())
+        self.measurement_beside(facts, nodes, self.operation.unwrap_or(0.0))
     }
 
     /// To make a private communicator, and to measure the network, where an operation like a survey
     /// takes so many seconds. Between nodes that is at least so many of these; but not more than so
     /// many times what is predicted, since one may have waited for processors.
     fn measurement_beside(&self, facts: &Facts, nodes: usize, operation: f64) -> Expense {
-        const OPERATIONS: f64 = 40.0;
+        const OPERATIONS: f64 = 30.0;
         const MOST: f64 = 6.0;
         // An operation of q rounds before the messages, and one after them.
         let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
@@ -283,9 +278,15 @@ impl Prospect {
         })
     }
 
-    /// This network, corrected by the timed call: what calls of these facts are taken to cost.
+    /// The median of the timed calls, of an even number the slower one in the middle: a port may
+    /// let some bytes pass faster after a pause.
+    fn typical(&self) -> Option<(Facts, f64)> {
+        self.timed.get(self.timed.len() / 2).copied()
+    }
+
+    /// This network, corrected by the timed calls: what such calls are taken to cost.
     fn corrected(&self, shipped: Network, cost_of: impl Fn(&Facts) -> Cost) -> Network {
-        self.experience.map_or(shipped, |(facts, seconds)| {
+        self.typical().map_or(shipped, |(facts, seconds)| {
             shipped.corrected_by((cost_of(&facts), seconds))
         })
     }
@@ -324,25 +325,9 @@ impl Prospect {
     }
 }
 
-impl LatestSurvey {
-    /// What it took, as far as is known.
-    fn seconds(self) -> f64 {
-        match self {
-            LatestSurvey::Took(seconds) => seconds,
-            LatestSurvey::None | LatestSurvey::Made => 0.0,
-        }
-    }
-}
-
-/// Which of two timed calls took less than was predicted, beside the other.
-fn lesser(one: Option<(Facts, f64)>, other: (Facts, f64)) -> (Facts, f64) {
-    let times = |(facts, seconds): &(Facts, f64)| {
-        seconds / native::shipped_cost(facts).on(Network::SHIPPED)
-    };
-    match one {
-        Some(one) if times(&one) < times(&other) => one,
-        _ => other,
-    }
+/// How many times as long as predicted a timed call took.
+fn excess((facts, seconds): &(Facts, f64)) -> f64 {
+    seconds / native::shipped_cost(facts).on(Network::SHIPPED)
 }
 
 /// What something costs beside calls, in predicted seconds.
@@ -432,22 +417,21 @@ mod tests {
     /// The same, where a survey takes so many seconds.
     fn measured_with(facts: Facts, nodes: usize, seconds: f64, survey: f64) -> (usize, usize) {
         let (mut prospect, mut known, mut surveys) = (Prospect::default(), None, 0);
-        let mut price = Vec::new();
         for call in 1.. {
             prospect.count(&facts);
             if prospect.step(&facts, known) == Preparation::Survey {
                 known = Some(nodes);
                 surveys += 1;
-                prospect.tell(seconds, std::mem::take(&mut price), false);
+                prospect.tell(seconds, false);
+            }
+            if prospect.step(&facts, known) == Preparation::Price {
+                // Who comes last sees little of it.
+                let (last, others) = (vec![1e-6; 5], vec![survey; 11]);
+                prospect.price([last, others].concat());
             }
             match prospect.step(&facts, known) {
                 Preparation::Measure => return (call, surveys),
                 Preparation::Meet => prospect.met(),
-                Preparation::Price => {
-                    prospect.met();
-                    // Who comes last sees little of it.
-                    price = [vec![1e-6; 5], vec![survey; 11]].concat();
-                }
                 _ => {}
             }
             prospect.made(&facts);
@@ -491,7 +475,7 @@ mod tests {
                 Preparation::Meet => prospect.met(),
                 Preparation::Survey => {
                     nodes = Some(16);
-                    prospect.tell(1.5e-3, Vec::new(), true);
+                    prospect.tell(1.5e-3, true);
                 }
                 _ => {}
             }
@@ -513,7 +497,7 @@ mod tests {
     fn a_survey_precedes_a_measurement_between_nodes() {
         use Preparation::{Measure, Price, Survey};
         for (nodes, bytes, steps) in [
-            (16, 1 << 18, &[Survey, Price, Survey, Measure][..]),
+            (16, 1 << 18, &[Survey, Price][..]),
             (16, 1 << 26, &[Survey, Measure]),
             (1, 1 << 26, &[Measure]),
         ] {
@@ -522,32 +506,36 @@ mod tests {
             for &expected in steps {
                 assert_eq!(prospect.step(&facts, Some(nodes)), expected);
                 match expected {
-                    Survey => prospect.tell(1.0, vec![1e-3; prospect.calls as usize], false),
-                    _ => prospect.met(),
+                    Survey => prospect.tell(1.0, false),
+                    _ => prospect.price(vec![1e-3; 16]),
                 }
-                prospect.made(&facts);
             }
         }
     }
 
-    /// Of the two calls that were timed before a measurement, the one that was delayed does not
-    /// count. One without a price counts for itself.
+    /// One timed call of three that was delayed does not count, nor does one of two or three that
+    /// was faster than the others.
     #[test]
-    fn a_call_that_was_delayed_does_not_count() {
+    fn the_median_of_timed_calls_counts() {
         let facts = bcast(65_536);
-        let told = |calls: &[(f64, usize)]| {
+        for (times, typical) in [
+            (&[0.5][..], 0.5),
+            (&[0.5, 0.02], 0.5),
+            (&[0.02, 0.5], 0.5),
+            (&[0.5, 0.02, 0.03], 0.03),
+            (&[0.5, 0.02, 0.4], 0.4),
+        ] {
             let mut prospect = Prospect::default();
-            for &(seconds, prices) in calls {
-                prospect.count(&facts);
+            for &seconds in times {
                 prospect.met();
                 prospect.made(&facts);
-                prospect.tell(seconds, vec![1e-3; prices], false);
+                prospect.tell(seconds, false);
             }
-            prospect.experience.map(|(_, seconds)| seconds)
-        };
-        assert_eq!(told(&[(0.5, 0), (0.02, 16)]), Some(0.02));
-        assert_eq!(told(&[(0.02, 0), (0.5, 16)]), Some(0.02));
-        assert_eq!(told(&[(0.02, 0), (0.5, 0)]), Some(0.5));
+            assert_eq!(
+                prospect.typical().map(|(_, seconds)| seconds),
+                Some(typical)
+            );
+        }
     }
 
     /// A survey may have waited for processors. That puts off neither the next one nor a
