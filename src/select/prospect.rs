@@ -203,8 +203,8 @@ impl Prospect {
         self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
     }
 
-    /// The seconds that an operation like a survey takes each process. Who comes last to it sees the
-    /// least of it.
+    /// The seconds that an operation like a survey takes each process. Who comes last to it sees
+    /// the least of it.
     pub fn price(&mut self, seconds: Vec<f64>) {
         self.operation = median(seconds);
     }
