@@ -148,14 +148,13 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
             prospect.price(vec![survey]);
         }
         match prospect.step(facts, known) {
-            Preparation::Meet => prospect.met(),
+            Preparation::Meet => prospect.met(facts),
             Preparation::Measure => measured = measured.or(Some(call)),
             _ => {}
         }
         if nodes == 1 && prospect.is_sharing_worth_it(facts) {
             shared = shared.or(Some(call));
         }
-        prospect.made(facts);
     }
     [surveyed, measured, shared]
 }

@@ -188,7 +188,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
         }
         if prospect.step(facts, known) == Preparation::Meet {
             _ = write!(row, " meet {call}");
-            prospect.met();
+            prospect.met(facts);
         }
         if nodes == 1 && prospect.is_sharing_worth_it(facts) && !row.contains("share") {
             _ = write!(row, " share {call}");
@@ -197,7 +197,6 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
             _ = write!(row, " measure {call}");
             return row;
         }
-        prospect.made(facts);
         let idle = prospect.idle_calls(facts, known);
         if idle > 0 {
             _ = write!(row, " idle {idle}");

@@ -120,7 +120,6 @@ impl State {
     fn settle_before(&self, learning: &Learning, facts: Facts, choice: Choice) {
         let idle = learning.idle_calls(&facts, self.known_nodes());
         self.settle(facts, choice, Account::Before, idle);
-        learning.start(Moment::now());
     }
 
     fn settle(&self, facts: Facts, choice: Choice, of: Account, most: u64) {
@@ -290,11 +289,11 @@ impl State {
 
     /// What is found out before a call. Collective at the calls where something is worth it.
     fn find_out(&self, learning: &Learning, facts: &Facts) -> Result<Option<Known>, Stop> {
-        let known = match self.next_step(learning, facts)? {
+        Ok(match self.next_step(learning, facts)? {
             Preparation::Wait | Preparation::Survey | Preparation::Price => None,
             Preparation::Meet => {
                 self.together(|communicator| communicator.gather_all(0))?;
-                learning.met();
+                learning.met(facts);
                 None
             }
             Preparation::TakeOver => self.take_over(learning)?,
@@ -302,11 +301,7 @@ impl State {
                 None => self.measure(learning)?,
                 known => known,
             },
-        };
-        if known.is_none() {
-            learning.time_next(facts);
-        }
-        Ok(known)
+        })
     }
 
     /// A measurement or a trial had no service. Unless there may be one later, nothing is tried any
@@ -323,8 +318,8 @@ impl State {
         learning.begin_with(known)
     }
 
-    /// What the calls so far are worth, once the survey is made that is due, and its price told.
-    /// Collective at the calls where one is.
+    /// What the calls so far are worth, once the survey is made that is due, and the price of a
+    /// measurement told. Collective at the calls where one is.
     fn next_step(&self, learning: &Learning, facts: &Facts) -> Result<Preparation, Stop> {
         if self.settings().select == Select::Tune {
             return Ok(Preparation::Measure);
@@ -336,7 +331,7 @@ impl State {
             next = learning.next_step(facts, self.known_nodes());
         }
         if next == Preparation::Price {
-            learning.price(&self.time_of_survey()?);
+            learning.price(&self.time_of_operation()?);
             next = learning.next_step(facts, self.known_nodes());
         }
         Ok(next)
@@ -350,9 +345,9 @@ impl State {
         Ok(())
     }
 
-    /// The nanoseconds that an operation like a survey takes each process, once all have come to
-    /// it. Collective.
-    fn time_of_survey(&self) -> Result<Vec<u64>, Error> {
+    /// The nanoseconds that a small operation takes each process, once all have come to it.
+    /// Collective.
+    fn time_of_operation(&self) -> Result<Vec<u64>, Error> {
         self.together(|communicator| {
             communicator.gather_all(0)?;
             let start = Moment::now();

@@ -46,9 +46,11 @@ pub(super) struct Learning {
 #[derive(Default)]
 struct Before {
     prospect: Prospect,
-    /// The call in progress, and when it began: after its choice, which may be collective.
-    call: Option<(Facts, Option<Moment>)>,
-    /// Nanoseconds that the latest call took this process.
+    /// The latest call that was counted.
+    counted: Option<Facts>,
+    /// When the call in progress began, if all processes came to it together.
+    start: Option<Moment>,
+    /// Nanoseconds that the latest such call took this process; 0 until it has ended.
     taken: u64,
 }
 
@@ -140,9 +142,9 @@ impl Learning {
     /// many nodes, if that is known. 0 if the call in progress is not counted.
     pub(super) fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
         let before = self.before.lock();
-        match before.call {
-            Some((counted, _)) if counted == *facts => before.prospect.idle_calls(facts, nodes),
-            _ => 0,
+        match before.counted == Some(*facts) {
+            true => before.prospect.idle_calls(facts, nodes),
+            false => 0,
         }
     }
 
@@ -180,7 +182,9 @@ impl Learning {
 
     /// Counts a call before anything is measured.
     pub(super) fn count(&self, facts: &Facts) {
-        self.before.lock().prospect.count(facts);
+        let mut before = self.before.lock();
+        before.prospect.count(facts);
+        before.counted = Some(*facts);
     }
 
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
@@ -194,12 +198,15 @@ impl Learning {
         self.before.lock().prospect.is_sharing_worth_it(facts)
     }
 
-    /// All processes have come to the call that was counted.
-    pub(super) fn met(&self) {
-        self.before.lock().prospect.met();
+    /// All processes have come to the call that was counted. It begins, and is timed.
+    pub(super) fn met(&self, facts: &Facts) {
+        let mut before = self.before.lock();
+        before.prospect.met(facts);
+        (before.start, before.taken) = (Some(Moment::now()), 0);
+        self.is_timed.store(true, Ordering::Relaxed);
     }
 
-    /// What this process says in a survey: the nanoseconds that the latest call took it, and
+    /// What this process says in a survey: the nanoseconds that the timed call took it, and
     /// whether it knows such communicators.
     pub(super) fn word(&self, is_known: bool) -> u64 {
         let taken = self.before.lock().taken;
@@ -213,7 +220,7 @@ impl Learning {
         self.before.lock().prospect.tell(seconds(taken), has_known);
     }
 
-    /// The nanoseconds that an operation like a survey takes each process.
+    /// The nanoseconds that a small operation takes each process.
     pub(super) fn price(&self, all: &[u64]) {
         let all = all.iter().map(|&taken| seconds(taken)).collect();
         self.before.lock().prospect.price(all);
@@ -224,27 +231,14 @@ impl Learning {
         self.before.lock().prospect.was_told();
     }
 
-    /// Nothing is done before the call that was counted. Its time will be taken.
-    pub(super) fn time_next(&self, facts: &Facts) {
-        self.before.lock().call = Some((*facts, None));
-        self.is_timed.store(true, Ordering::Relaxed);
-    }
-
-    /// A call was chosen, by the cost model where nothing is measured, and begins.
-    pub(super) fn start(&self, at: Moment) {
-        if self.ground.get().is_none() {
-            if let Some((_, start)) = &mut self.before.lock().call {
-                *start = Some(at);
-            }
-        }
-    }
-
-    /// The call that was chosen began only then.
+    /// The call in progress began only then, if it is timed.
     pub(super) fn start_anew(&self, at: Moment) {
         if !self.is_timed.load(Ordering::Relaxed) {
             return;
         }
-        self.start(at);
+        if let Some(start) = &mut self.before.lock().start {
+            *start = at;
+        }
         if let Some(trial) = &mut *self.trial.lock() {
             trial.start = at;
         }
@@ -295,23 +289,14 @@ impl Learning {
             return None;
         }
         self.is_timed.store(false, Ordering::Relaxed);
-        if self.ground.get().is_none() {
-            self.end_before();
+        let mut before = self.before.lock();
+        if let Some(start) = before.start.take() {
+            before.taken = start.elapsed();
         }
+        drop(before);
         let trial = self.trial.lock().take()?;
         let taken = trial.start.elapsed();
         Some((trial, taken))
-    }
-
-    /// The end of a call before anything is measured.
-    fn end_before(&self) {
-        let call = self.before.lock().call.take();
-        if let Some((facts, Some(start))) = call {
-            let taken = start.elapsed();
-            let mut before = self.before.lock();
-            before.taken = taken;
-            before.prospect.made(&facts);
-        }
     }
 
     /// Takes over the times of a trial; none, if its candidate did not run the call.

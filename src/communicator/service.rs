@@ -39,7 +39,8 @@ pub struct Service {
     cannot_share: bool,
     /// Scratch.
     pub pool: Pool<Arc<Allocation>>,
-    /// When the call in progress had its scratch, if all processes had to reserve it.
+    /// When the call in progress had its scratch, or memory to share, if all processes had to
+    /// reserve it.
     leased: Option<Moment>,
     /// How far rounds overlap.
     pub pacing: Pacing,
@@ -173,6 +174,7 @@ impl Service {
             let ends = (self.team.size(), self.team.place());
             self.shared = sharing::share(&self.members, ends, most)?;
             self.cannot_share = self.shared.is_none();
+            self.leased = Some(Moment::now());
         }
         match self.cannot_share {
             true => Err(Stop::Native(Reason::SharedMemory)),
@@ -241,8 +243,9 @@ impl Service {
         self.pool.lease_alone(&self.members, bytes, need)
     }
 
-    /// When the latest call had its scratch, if all processes had to reserve it. They will not have
-    /// to for the next one like it, so for those who take its time the call begins only then.
+    /// When the latest call had its scratch, or memory to share, if all processes had to reserve it.
+    /// They will not have to for the next one like it, so for those who take its time the call
+    /// begins only then.
     pub fn leased(&self) -> Option<Moment> {
         self.leased
     }

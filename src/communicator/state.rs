@@ -15,7 +15,7 @@ use super::roll::roll;
 use super::service::Service;
 use super::{Stop, job};
 use crate::message::say;
-use crate::mpi::{self, Array, Communicator, Error, Making, Private, Root, device};
+use crate::mpi::{self, Array, Communicator, Error, Making, Moment, Private, Root, device};
 use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::report::Origin;
@@ -397,7 +397,9 @@ impl State {
             ServiceState::Untried => match self.make_private()? {
                 Making::Made(private, on_host) => {
                     let _ = self.private.set(private.communicator());
-                    self.make_service(private, !on_host)
+                    let service = self.make_service(private, !on_host);
+                    self.begin(Moment::now());
+                    service
                 }
                 Making::Refused => Err(self.refuse(Reason::NoCommunicator)),
                 Making::Delayed => {

@@ -190,12 +190,17 @@ def test_a_profile_is_saved_and_read(learning, tmp_path):
 @pytest.mark.parametrize("late", ["late", "first-late"])
 def test_who_waits_for_others_has_no_long_call(mpi, report, tmp_path, late):
     """The network is measured once calls have taken long enough. These take far less than a millisecond, and their
-    processes wait for each other much longer."""
+    processes wait for each other much longer. One that loses its processor may make a call long, but not each time."""
     profile = tmp_path / "profile.toml"
-    command = [mpi.program("sequence"), *[f"{late}:100", "allreduce:65536"] * 8]
-    run = mpi.preloaded(4, command, report, {"NODE_SIZE": 1, "PROFILE_SAVE": profile}).expect_success()
-    assert run.outcomes("allreduce") == {"cost_model": 8}, run.describe()
-    assert "network" not in tomllib.loads(profile.read_text()), profile.read_text()
+    command = [mpi.program("sequence"), *[f"{late}:50", "allreduce:65536"] * 6]
+
+    def is_left_to_the_cost_model():
+        run = mpi.preloaded(2, command, report, {"NODE_SIZE": 1, "PROFILE_SAVE": profile}).expect_success()
+        is_measured = "network" in tomllib.loads(profile.read_text())
+        profile.unlink()
+        return run.outcomes("allreduce") == {"cost_model": 6} and not is_measured
+
+    assert any(is_left_to_the_cost_model() for _ in range(5))
 
 
 @pytest.mark.any_mpi
