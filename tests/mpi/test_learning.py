@@ -192,7 +192,7 @@ def test_who_waits_for_others_has_no_long_call(mpi, report, tmp_path, late):
     """The network is measured once calls have taken long enough. These take far less than a millisecond, and their
     processes wait for each other much longer. One that loses its processor may make a call long, but not each time."""
     profile = tmp_path / "profile.toml"
-    command = [mpi.program("sequence"), *[f"{late}:50", "allreduce:65536"] * 6]
+    command = [mpi.program("sequence"), *[f"{late}:50", "allreduce:200000"] * 6]
 
     def is_left_to_the_cost_model():
         run = mpi.preloaded(2, command, report, {"NODE_SIZE": 1, "PROFILE_SAVE": profile}).expect_success()
