@@ -69,7 +69,7 @@ impl State {
 
     /// Chooses for a call that is not settled. If nothing is learned of such calls, the choice
     /// holds for all of them. Otherwise, before anything is measured, it holds for as many as may
-    /// pass before the next survey.
+    /// pass before there is something to do.
     fn choose_anew(&self, facts: Facts) -> Result<Choice, Stop> {
         let settings = self.settings();
         let covered = self.learning.as_ref().and_then(|learning| {
@@ -115,8 +115,8 @@ impl State {
         Ok(self.settle_for_good(facts, choice))
     }
 
-    /// Before anything is measured: this choice holds for as many calls as may pass before the next
-    /// survey.
+    /// Before anything is measured: this choice holds for as many calls as may pass before there is
+    /// something to do.
     fn settle_before(&self, learning: &Learning, facts: Facts, choice: Choice) {
         let idle = learning.idle_calls(&facts, self.known_nodes());
         self.settle(facts, choice, Account::Before, idle);
@@ -356,7 +356,7 @@ impl State {
         })
     }
 
-    /// What rank 0 knows of such communicators. Collective.
+    /// Takes over what rank 0 knows of such communicators, if that is something. Collective.
     fn take_over(&self, learning: &Learning) -> Result<Option<Known>, Error> {
         learning.was_told();
         self.told_by_rank_0(self.settings().has_profile())

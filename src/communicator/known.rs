@@ -21,8 +21,8 @@ static LEARNED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 static PROFILE: OnceCell<Vec<Known>> = OnceCell::new();
 
 /// What rank 0 knows of communicators like this one, of which this process is `rank`: also from its
-/// profile, if the agreed settings say that there is one. `share` gives everybody rank 0's words,
-/// where the others have zeros. Collective.
+/// profile, if the agreed settings say that there is one. `share` gives everybody rank 0's words.
+/// Collective.
 ///
 /// # Errors
 /// Those of `share`.
