@@ -243,8 +243,8 @@ impl Service {
         self.pool.lease_alone(&self.members, bytes, need)
     }
 
-    /// When the latest call had its scratch, or memory to share, if all processes had to reserve it.
-    /// They will not have to for the next one like it, so for those who take its time the call
+    /// When the latest call had its scratch, or memory to share, if all processes had to reserve
+    /// it. They will not have to for the next one like it, so for those who take its time the call
     /// begins only then.
     pub fn leased(&self) -> Option<Moment> {
         self.leased
