@@ -267,10 +267,10 @@ impl Datatype {
 
     /// What is remembered of it.
     fn kept(&self) -> Option<&Derived> {
-        // SAFETY: MPI drops it with the datatype, which the program must not free during a call
-        // with it. Two lists outlive a call. A service's list of accepted datatypes has predefined
-        // ones only, of which nothing is kept here. The lists that calls leave to the next are
-        // cleared before they are read.
+        // SAFETY: MPI drops it with the datatype. One that the program frees while its call waits
+        // is freed when that has ended (`held.rs`). Values of two kinds outlive a call: those of
+        // `PREDEFINED`, of which nothing is kept here, and those in lists that calls leave to the
+        // next ones, which are cleared before they are read.
         self.kept.map(|kept| unsafe { kept.as_ref() })
     }
 
