@@ -20,6 +20,16 @@ const RANKS: [&str; 6] = [
     "SLURM_PROCID",
 ];
 
+/// How many processes of the job are on this node, as Hydra tells those of MPICH, and launchers
+/// those of Open MPI; none where none does.
+pub fn processes_here(is_mpich: bool) -> Option<usize> {
+    let name = match is_mpich {
+        true => "MPI_LOCALNRANKS",
+        false => "OMPI_COMM_WORLD_LOCAL_SIZE",
+    };
+    env::var(name).ok()?.parse().ok()
+}
+
 /// The rank that this process has in its job; none where no launcher says so.
 pub fn rank() -> Option<usize> {
     let read = |name: &&str| env::var(name).ok()?.parse().ok();

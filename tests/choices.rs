@@ -9,9 +9,8 @@ mod tables;
 use std::fmt::Write;
 
 use circulant::select::{
-    Algorithm, CANDIDATES, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect,
-    Settings, candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, presumed,
-    with_free_blocks,
+    Algorithm, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect, Settings,
+    candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, with_free_blocks,
 };
 use strum::VariantArray;
 
@@ -125,9 +124,9 @@ fn named(algorithm: Algorithm) -> String {
     }
 }
 
-/// At which call of these facts the nodes are asked for, the network is measured, and memory is shared, where a
-/// call takes so long, and a survey so long; of the first thousands.
-fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
+/// At which call of these facts the nodes are asked for, and the network is measured, where a call takes so long, and
+/// a survey so long; of the first thousands.
+fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 2] {
     let (mut prospect, mut known) = (Prospect::default(), None);
     // Until the nodes are known, each process may be on its own.
     let (nodes, facts) = (
@@ -137,7 +136,7 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
             ..*facts
         },
     );
-    let [mut surveyed, mut measured, mut shared] = [None; 3];
+    let [mut surveyed, mut measured] = [None; 2];
     for call in 1..3000 {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
@@ -152,11 +151,8 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 3] {
             Preparation::Measure => measured = measured.or(Some(call)),
             _ => {}
         }
-        if nodes == 1 && prospect.is_sharing_worth_it(facts) {
-            shared = shared.or(Some(call));
-        }
     }
-    [surveyed, measured, shared]
+    [surveyed, measured]
 }
 
 /// What is chosen where no network was measured, and what each candidate is predicted to take, in
@@ -169,10 +165,6 @@ fn row(facts: &Facts, settings: &Settings) -> String {
     };
     if choose_on_any_nodes(facts, settings).is_err() {
         row.push_str(", on any nodes");
-    }
-    if presumed(facts, settings) > 0 {
-        let name = CANDIDATES[presumed(facts, settings)];
-        _ = write!(row, ", {name} before trials");
     }
     let kind = Kind::of(facts, settings);
     let is_learned = kind.is_some_and(|kind| kind.is_learned(settings));
@@ -191,7 +183,7 @@ fn row(facts: &Facts, settings: &Settings) -> String {
             let name = algorithm.map_or("native".to_owned(), named);
             _ = write!(row, " {name} {:.5e}", 1e6 * seconds);
         }
-        let names = ["nodes", "network", "memory"].into_iter();
+        let names = ["nodes", "network"].into_iter();
         let rounds = facts.processes.next_power_of_two().trailing_zeros();
         let survey = network.seconds(f64::from(rounds), 0.0);
         for (name, call) in names.zip(milestones(facts, seconds[0], survey)) {

@@ -62,7 +62,7 @@ fn shown(times: impl IntoIterator<Item = f64>) -> String {
 fn run(learned: &mut Learned, machine: &mut Machine, calls: std::ops::Range<u64>) -> String {
     let (mut row, mut latest, mut call) = (String::new(), None, calls.start);
     while call < calls.end {
-        match learned.turn(|| machine.overhead) {
+        match learned.turn(|_| machine.overhead) {
             Turn::Try(candidate) => {
                 _ = write!(row, " {call}: try {candidate}");
                 let time = machine.time(candidate);
@@ -73,7 +73,7 @@ fn run(learned: &mut Learned, machine: &mut Machine, calls: std::ops::Range<u64>
                 if latest.replace(candidate) != Some(candidate) {
                     _ = write!(row, " {call}: {candidate}");
                 }
-                let settled = learned.settled_calls(|| machine.overhead);
+                let settled = learned.settled_calls(|_| machine.overhead);
                 let settled = settled.min(calls.end - call - 1);
                 if settled > 0 {
                     _ = write!(row, " +{settled}");
@@ -111,10 +111,7 @@ fn begun(number: u64, predicted: &[f64]) -> (String, Learned) {
     match number {
         0..48 => (format!("machine {number}"), learned),
         48..60 => (format!("tuning {number}"), Learned::to_tune(predicted)),
-        60..76 => {
-            let name = format!("presuming {last} {number}");
-            (name, learned.presuming(last))
-        }
+        60..76 => (format!("connected {number}"), learned.connected()),
         76..88 => {
             learned.choose(number as usize % predicted.len());
             (format!("chosen {number}"), learned)
@@ -189,9 +186,6 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
         if prospect.step(facts, known) == Preparation::Meet {
             _ = write!(row, " meet {call}");
             prospect.met(facts);
-        }
-        if nodes == 1 && prospect.is_sharing_worth_it(facts) && !row.contains("share") {
-            _ = write!(row, " share {call}");
         }
         if prospect.step(facts, known) == Preparation::Measure {
             _ = write!(row, " measure {call}");

@@ -92,6 +92,7 @@ fn the_defaults_are_the_documented_ones() {
         relayed: 1_024,
         lanes: 4,
         node_size: None,
+        is_on_one_node: false,
         placement: Placement::Blocked,
         select: Select::Learn,
         chunks: 1,
@@ -478,8 +479,8 @@ fn every_single_word_counts() {
     let default = Settings::default().encode();
     let all = everything_set().encode();
     let same = default.iter().zip(&all).filter(|(a, b)| a == b).count();
-    // The layout; the names of files; the rules; BLOCKS, or its counterpart, of each scope.
-    assert_eq!(same, 1 + 3 + Operation::OF_MPI + 1 + Operation::PIPELINED);
+    // The layout; the names of files; the rules; what the launcher says; BLOCKS, or its counterpart, of each scope.
+    assert_eq!(same, 2 + 3 + Operation::OF_MPI + 1 + Operation::PIPELINED);
 }
 
 #[test]
@@ -564,7 +565,7 @@ fn names_are_unique_and_every_operation_has_its_own() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), names.len());
-    assert_eq!(names.len(), ENCODED - 3);
+    assert_eq!(names.len(), ENCODED - 4);
     for operation in of_mpi() {
         let name = format!("CIRCULANT_{}", operation.name().to_uppercase());
         let factor = if operation.is_rooted() { "F" } else { "G" };
@@ -957,7 +958,7 @@ fn a_segment_between_groups_is_that_of_the_rule() {
 fn a_word_beyond_the_names_is_refused() {
     let words = Settings::default().encode();
     let set = accepted("SELECT=tune").encode();
-    let index = (3..ENCODED).find(|&index| words[index] != set[index]);
+    let index = (4..ENCODED).find(|&index| words[index] != set[index]);
     for (word, is_accepted) in [(0, true), (5, true), (6, false), (u64::MAX, false)] {
         let mut words = words;
         words[index.unwrap()] = word;

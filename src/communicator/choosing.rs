@@ -91,11 +91,9 @@ impl State {
         if learning.ground().is_some() {
             return Ok(choice);
         }
-        // Of rounded results, no time may decide who makes them, also where a profile might.
-        let waits = kind.is_learned(settings)
-            && choice == Ok(Algorithm::Shared)
-            && !self.shares_memory()
-            && !learning.is_sharing_worth_it(&facts);
+        // Shared memory is first tried. Of rounded results, no time may decide who makes them, also
+        // where a profile might.
+        let waits = kind.is_learned(settings) && choice == Ok(Algorithm::Shared);
         let choice = if waits { Err(Reason::OneNode) } else { choice };
         self.settle_before(learning, facts, choice);
         Ok(choice)
@@ -233,7 +231,7 @@ impl State {
             return Ok(observed);
         };
         let on_nodes = facts.on(self.nodes()?);
-        let turn = learning.turn(kind, &on_nodes, settings, ground, || self.is_served());
+        let turn = learning.turn(kind, &on_nodes, settings, ground, || self.equipment(&facts));
         let (candidate, reason) = match turn {
             None => return Ok(observed),
             Some(Turn::Use(_)) if only_observes => return Ok(observed),
@@ -249,7 +247,7 @@ impl State {
         let network = ground.known.network;
         let choice = select::candidate(&on_nodes, settings, network, candidate).ok_or(reason);
         if reason == Reason::Measured {
-            let settled = learning.settled_calls(kind, ground, || self.is_served());
+            let settled = learning.settled_calls(kind, ground, || self.equipment(&facts));
             // What a profile says of calls that are not tried holds for good.
             let (calls, most) = settled.unwrap_or((Account::Others, u64::MAX));
             self.settle(facts, choice, calls, most);

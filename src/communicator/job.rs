@@ -3,6 +3,7 @@
 use once_cell::sync::OnceCell;
 use strum::VariantArray;
 
+use crate::launcher;
 use crate::linker;
 use crate::message::say;
 use crate::mpi::{self, Communicator};
@@ -48,11 +49,15 @@ pub fn process() -> &'static Process {
         let spawned = mpi::is_spawned().then(std::process::id);
         let report = settings.report.as_deref();
         let report = report.and_then(|setting| Destination::of_rank(setting, rank, spawned));
+        let here = launcher::processes_here(mpi::speaks_pmi());
         Process {
             report,
             rank,
             size,
-            settings: settings.clone(),
+            settings: Settings {
+                is_on_one_node: here == Some(size),
+                ..settings.clone()
+            },
         }
     })
 }

@@ -18,7 +18,7 @@ use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Past, Preparation,
-    Prospect, Reason, Select, Settings, Turn,
+    Prospect, Reason, SHARED, Select, Settings, Turn,
 };
 
 /// The bit of a word in a survey that says that a process knows such communicators. No call takes
@@ -69,6 +69,15 @@ struct Clock {
     overhead: f64,
     /// Nanoseconds that it took this process to tell the latest time, or 0.
     telling: u64,
+}
+
+/// What there is for trials.
+#[derive(Default)]
+pub(super) struct Equipment {
+    /// Whether there is a service.
+    pub is_served: bool,
+    /// Bytes by which slots of the memory that processes share are to grow, if there is any.
+    pub missing: usize,
 }
 
 /// A call that is tried.
@@ -130,11 +139,11 @@ impl Learning {
         &self,
         kind: Kind,
         ground: &Ground,
-        has_service: impl FnOnce() -> bool,
+        equipment: impl FnOnce() -> Equipment,
     ) -> Option<(Account, u64)> {
         let kinds = self.kinds.lock();
         let index = kinds.iter().position(|(known, _)| *known == kind)?;
-        let overhead = || ground.overhead_of_trial(has_service);
+        let overhead = |candidate| ground.overhead_of_trial(candidate, &equipment());
         Some((Account::Kind(index), kinds[index].1.settled_calls(overhead)))
     }
 
@@ -192,12 +201,6 @@ impl Learning {
         self.before.lock().prospect.step(facts, nodes)
     }
 
-    /// Whether calls on one node have taken long enough by now for memory to be made that processes
-    /// share, for one that was counted.
-    pub(super) fn is_sharing_worth_it(&self, facts: &Facts) -> bool {
-        self.before.lock().prospect.is_sharing_worth_it(facts)
-    }
-
     /// All processes have come to the call that was counted. It begins, and is timed.
     pub(super) fn met(&self, facts: &Facts) {
         let mut before = self.before.lock();
@@ -251,7 +254,7 @@ impl Learning {
         facts: &Facts,
         settings: &Settings,
         ground: &Ground,
-        has_service: impl FnOnce() -> bool,
+        equipment: impl FnOnce() -> Equipment,
     ) -> Option<Turn> {
         let known = &ground.known;
         let mut lessons = known.lessons.iter();
@@ -267,7 +270,7 @@ impl Learning {
                 kinds.len() - 1
             }
         };
-        let overhead = || ground.overhead_of_trial(has_service);
+        let overhead = |candidate| ground.overhead_of_trial(candidate, &equipment());
         kind.is_learned(settings)
             .then(|| kinds[index].1.turn(overhead))
     }
@@ -331,15 +334,19 @@ impl Trial {
 }
 
 impl Ground {
-    /// Seconds that it would cost to take the time of a call: also to make the service, if there is
-    /// none.
-    fn overhead_of_trial(&self, has_service: impl FnOnce() -> bool) -> f64 {
+    /// Seconds that it would cost to take the time of a call by a candidate: also to make what it
+    /// lacks. (That the first memory is made was worth it when the network was measured.)
+    fn overhead_of_trial(&self, candidate: usize, has: &Equipment) -> f64 {
         let known = &self.known;
-        let made = match has_service() {
+        let service = match has.is_served {
             true => 0.0,
             false => select::private_communicator(known.processes, known.nodes, known.network),
         };
-        self.clock.lock().overhead + made
+        let slots = match candidate {
+            SHARED => select::slots(known.processes, has.missing as u64),
+            _ => 0.0,
+        };
+        self.clock.lock().overhead + service + slots
     }
 
     /// The times of a call that took this process so many nanoseconds: the longest. Collective. The
@@ -384,7 +391,8 @@ fn first_of(
     let predicted = select::predicted(facts, settings, known.network);
     let mut learned = match settings.select {
         Select::Tune => Learned::to_tune(&predicted),
-        _ => Learned::new(&predicted).presuming(select::presumed(facts, settings)),
+        _ if known.nodes == 1 => Learned::new(&predicted).connected(),
+        _ => Learned::new(&predicted),
     };
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),

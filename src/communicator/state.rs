@@ -9,17 +9,19 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use strum::VariantArray;
 
-use super::learning::Learning;
+use super::learning::{Equipment, Learning};
 use super::members::Members;
 use super::roll::roll;
 use super::service::Service;
 use super::{Stop, job};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Making, Moment, Private, Root, device};
-use crate::nodes::Nodes;
+use crate::nodes::{Nodes, Placement};
 use crate::plan::Succession;
 use crate::report::Origin;
-use crate::select::{self, BcastOrder, Checks, Latest, Library, Operation, Reason, Roll, Settings};
+use crate::select::{
+    self, BcastOrder, Checks, Facts, Latest, Library, Operation, Reason, Roll, Settings,
+};
 use crate::stage::Groups;
 use crate::team::{Graph, Ranks, Team};
 
@@ -281,7 +283,14 @@ impl State {
 
     /// How many nodes there are, if that is known by now.
     pub(super) fn known_nodes(&self) -> Option<usize> {
-        self.nodes.get().map(|nodes| nodes.count())
+        let found = self.nodes.get().map(|nodes| nodes.count());
+        found.or(self.is_on_one_node().then_some(1))
+    }
+
+    /// Whether all processes are on one node, as the launcher has told rank 0 of the job. Settings
+    /// may say otherwise.
+    fn is_on_one_node(&self) -> bool {
+        self.settings.is_on_one_node && self.settings.node_size.is_none() && !self.is_inter()
     }
 
     /// Makes a collective call of circulant's own on the program's communicator. An error of it is
@@ -315,25 +324,33 @@ impl State {
         }
     }
 
-    /// The nodes that settings say there are.
+    /// The nodes that settings say there are, or the one of which the launcher has told.
     fn given_nodes(&self, size: usize) -> Option<Nodes> {
+        if self.is_on_one_node() {
+            return Some(Nodes::of_size(size, size, Placement::Blocked));
+        }
         let size_of_node = usize::try_from(self.settings.node_size?).unwrap_or(usize::MAX);
         Some(Nodes::of_size(size, size_of_node, self.settings.placement))
     }
 
-    /// Whether its service was made.
-    pub(super) fn is_served(&self) -> bool {
-        matches!(*self.service.lock(), ServiceState::Ready(_))
+    /// What there is by now for a trial of such a call. The same on all processes.
+    pub(super) fn equipment(&self, facts: &Facts) -> Equipment {
+        let bytes = usize::try_from(facts.bytes).unwrap_or(usize::MAX);
+        match &*self.service.lock() {
+            ServiceState::Ready(service) => Equipment {
+                is_served: true,
+                missing: service
+                    .shared
+                    .as_ref()
+                    .map_or(0, |memory| memory.missing(bytes)),
+            },
+            _ => Equipment::default(),
+        }
     }
 
     /// Whether its service may still be made. The same on all processes.
     pub(super) fn may_be_served(&self) -> bool {
         matches!(*self.service.lock(), ServiceState::Untried)
-    }
-
-    /// Whether there is memory that its processes share.
-    pub(super) fn shares_memory(&self) -> bool {
-        matches!(&*self.service.lock(), ServiceState::Ready(service) if service.shared.is_some())
     }
 
     /// Runs `call` with this communicator's service, which is made if need be (collective). `data`

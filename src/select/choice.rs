@@ -4,13 +4,11 @@
 
 use super::algorithm::Algorithm;
 use super::candidates::{
-    Candidate, SHARED, Sizing, by_leaders, candidates, exist, fastest, is_gray, is_of, rules,
-    shared,
+    Candidate, Sizing, by_leaders, candidates, exist, fastest, is_gray, is_of, rules, shared,
 };
 use super::cost::{self, Network};
 use super::facts::{Facts, Operation, Reason};
 use super::kind::Kind;
-use super::learned::NATIVE;
 use super::native;
 use super::rules::{CallRule, Mode};
 use super::settings::{BcastOrder, Settings};
@@ -158,14 +156,6 @@ fn choose_on_one_node(facts: &Facts, settings: &Settings) -> Result<Algorithm, R
     shared.ok_or(Reason::OneNode)
 }
 
-/// The place of the candidate that runs calls of these facts before they are tried: the MPI
-/// library's, but in shared memory.
-pub fn presumed(facts: &Facts, settings: &Settings) -> usize {
-    let is_shared =
-        facts.nodes == 1 && choose_on_one_node(facts, settings) == Ok(Algorithm::Shared);
-    if is_shared { SHARED } else { NATIVE }
-}
-
 /// What part of the MPI library's predicted time a call takes on the common networks.
 struct PartOfNative {
     /// Over the networks, and the largest.
@@ -293,7 +283,7 @@ mod tests {
     use strum::VariantArray;
 
     use super::super::Cut;
-    use super::super::candidates::{CANDIDATES, slot_bytes};
+    use super::super::candidates::{CANDIDATES, SHARED, slot_bytes};
     use super::super::facts::{Library, Order};
     use super::super::sizes::MESSAGE_MAX;
     use super::*;
@@ -924,8 +914,6 @@ mod tests {
                 assert!(choose(&on(8 << 10, order, 1), &auto).is_err());
                 assert!(choose(&on(MIB, order, 1), &none).is_err());
                 assert_ne!(choose(&on(MIB, order, 2), &auto), Ok(Algorithm::Shared));
-                let is_presumed = presumed(&on(MIB, order, 1), &auto) == SHARED;
-                assert_eq!(is_presumed, expected.is_ok());
                 let forced = Settings {
                     force: true,
                     ..Settings::default()
@@ -1065,20 +1053,20 @@ mod tests {
         assert!(choose(&call(64 * MIB, 16, 16), &settings).is_ok());
     }
 
-    /// Before trials a call is in shared memory from some size on, if others share it.
+    /// Without trials a call is in shared memory from some size on, if others share it.
     #[test]
-    fn calls_are_presumed_in_shared_memory_from_some_size_on() {
+    fn calls_are_in_shared_memory_from_some_size_on() {
         use Operation::{
             Allgather, Allgatherv, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter,
             ReduceScatterBlock, Scatter,
         };
         let auto = Settings::default();
-        let presumed = |operation, bytes, processes, nodes| {
+        let is_shared = |operation, bytes, processes, nodes| {
             let facts = Facts {
                 operation,
                 ..call(bytes, processes, nodes)
             };
-            presumed(&facts, &auto)
+            choose(&facts, &auto) == Ok(Algorithm::Shared)
         };
         let groups = [
             (
@@ -1090,14 +1078,10 @@ mod tests {
         ];
         for (least, operations) in groups {
             for &operation in operations {
-                assert_eq!(presumed(operation, least, 2, 1), SHARED, "{operation:?}");
-                assert_eq!(
-                    presumed(operation, least - 1, 2, 1),
-                    NATIVE,
-                    "{operation:?}"
-                );
-                assert_eq!(presumed(operation, least, 1, 1), NATIVE, "{operation:?}");
-                assert_eq!(presumed(operation, least, 4, 2), NATIVE, "{operation:?}");
+                assert!(is_shared(operation, least, 2, 1), "{operation:?}");
+                assert!(!is_shared(operation, least - 1, 2, 1), "{operation:?}");
+                assert!(!is_shared(operation, least, 1, 1), "{operation:?}");
+                assert!(!is_shared(operation, least, 4, 2), "{operation:?}");
             }
         }
     }

@@ -40,7 +40,7 @@ pub struct InForce {
 
 /// The number of words of [`Settings::encode`]: the layout, the bits of the variables from the
 /// environment, the number of rules, and one word for each variable.
-pub const ENCODED: usize = 3 + VARIABLES;
+pub const ENCODED: usize = 4 + VARIABLES;
 
 // `Settings::from_environment` has a bit for every variable.
 const _: () = assert!(VARIABLES <= u64::BITS as usize);
@@ -168,7 +168,8 @@ impl Settings {
         words[0] = layout();
         words[1] = self.from_environment;
         words[2] = self.rules.len() as u64;
-        for (word, variable) in words[3..].iter_mut().zip(variables()) {
+        words[3] = self.is_on_one_node.into();
+        for (word, variable) in words[4..].iter_mut().zip(variables()) {
             *word = variable.word(self);
         }
         words
@@ -184,14 +185,15 @@ impl Settings {
         let mut settings = Settings {
             from_environment: words[1],
             rules: rules.collect::<Option<_>>()?,
+            is_on_one_node: words[3] == 1,
             ..Settings::default()
         };
-        let restored = words[3..]
+        let restored = words[4..]
             .iter()
             .zip(variables())
             .all(|(word, variable)| variable.restore(*word, &mut settings));
         let has_all = Settings::words_of_rules(words) == RULE_WORDS * settings.rules.len();
-        let is_own = words[0] == layout() && words[1] >> VARIABLES == 0;
+        let is_own = words[0] == layout() && words[1] >> VARIABLES == 0 && words[3] <= 1;
         (is_own && has_all && restored).then_some(settings)
     }
 

@@ -6,10 +6,10 @@
 //! is the fastest. From then on that one runs the calls, and the choice is reviewed now and then.
 //!
 //! ```text
-//! each call:  native, or who is presumed to be the fastest, until its time is known
-//!             else the candidate with the fewest samples that the budget allows
-//!             else the fastest so far
-//! each time:  the first of a candidate opens connections, and does not count
+//! each call:  the candidate with the fewest samples, if the budget allows
+//!             else the fastest so far; native, until times are known
+//! each time:  the first of a candidate opens connections, and does not count; but the MPI library
+//!             has none to open on one node
 //!             a candidate that is four times slower each time is out; so is one all of whose
 //!             samples, two at least and five if it is close, are slower than all of the fastest's
 //! settled:    all that are left have enough samples; the MPI library and the fastest of ours have
@@ -58,6 +58,15 @@ pub fn private_communicator(processes: usize, nodes: usize, network: Network) ->
     made + network.seconds(2.0 * f64::from(phases(processes)), 0.0)
 }
 
+/// Seconds that it takes to make memory that processes share, without slots.
+pub const SHARED_MEMORY: f64 = 250e-6;
+
+/// Seconds that it takes to provide pages for two more slots of so many bytes for each process, and
+/// that calls then take to map them. The system provides them for one process after the other.
+pub fn slots(processes: usize, bytes: u64) -> f64 {
+    0.8e-9 * processes as f64 * bytes as f64
+}
+
 /// Seconds that it takes to take the time of a call: an allreduce before it, an allgather after it.
 pub fn overhead(processes: usize, network: Network) -> f64 {
     UNUSUAL + network.seconds(2.0 * f64::from(phases(processes)), 0.0)
@@ -95,8 +104,8 @@ pub struct Learned {
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
     choice: Option<Incumbent>,
-    /// Who runs the calls before times say more.
-    presumed: usize,
+    /// Whether the first time of the MPI library counts.
+    is_connected: bool,
     /// What follows from the times so far: who is to be tried next, if somebody is, and who runs
     /// the calls meanwhile.
     wanted: Option<usize>,
@@ -210,7 +219,7 @@ impl Learned {
             calls: 0,
             excess: 0.0,
             choice: None,
-            presumed: NATIVE,
+            is_connected: false,
             wanted: None,
             leader: NATIVE,
         }
@@ -226,10 +235,12 @@ impl Learned {
         .concluded()
     }
 
-    /// The same, where this candidate runs the calls before times say more.
-    pub fn presuming(self, candidate: usize) -> Learned {
-        let presumed = candidate.min(self.candidates.len() - 1);
-        Learned { presumed, ..self }.concluded()
+    /// The same, where the MPI library has no connections to open: its first time counts.
+    pub fn connected(self) -> Learned {
+        Learned {
+            is_connected: true,
+            ..self
+        }
     }
 
     fn concluded(mut self) -> Learned {
@@ -268,9 +279,9 @@ impl Learned {
         self.choice.map(|choice| choice.candidate)
     }
 
-    /// Who runs the next call. Taking its time would cost `overhead()` seconds, which is asked for
-    /// only where that matters.
-    pub fn turn(&mut self, overhead: impl FnOnce() -> f64) -> Turn {
+    /// Who runs the next call. To try a candidate would cost so many seconds of `overhead` besides,
+    /// which is asked for only where that matters.
+    pub fn turn(&mut self, overhead: impl FnOnce(usize) -> f64) -> Turn {
         self.calls += 1;
         if let Some(choice) = &mut self.choice {
             if choice.rival.is_none() && self.calls < choice.look {
@@ -279,7 +290,7 @@ impl Learned {
             self.look_again();
         }
         let wanted = self.wanted;
-        match wanted.filter(|&candidate| self.is_affordable(candidate, overhead())) {
+        match wanted.filter(|&candidate| self.is_affordable(candidate, overhead(candidate))) {
             Some(candidate) => Turn::Try(candidate),
             None => Turn::Use(self.leader),
         }
@@ -287,12 +298,13 @@ impl Learned {
 
     /// How many of the next calls [`turn`](Learned::turn) leaves to the choice in any case, or,
     /// while there is none, to whoever leads: until a trial is affordable.
-    pub fn settled_calls(&self, overhead: impl FnOnce() -> f64) -> u64 {
+    pub fn settled_calls(&self, overhead: impl FnOnce(usize) -> f64) -> u64 {
         match self.choice {
             Some(choice) if choice.rival.is_none() => choice.look.saturating_sub(self.calls + 1),
             _ if self.tunes => 0,
             _ => self.wanted.map_or(0, |candidate| {
-                let calls = self.excess_of(candidate, overhead()) / self.native() - ADVANCE;
+                let calls =
+                    self.excess_of(candidate, overhead(candidate)) / self.native() - ADVANCE;
                 // Two less, since numbers are rounded.
                 ((calls / BUDGET) as u64).saturating_sub(self.calls + 2)
             }),
@@ -312,10 +324,11 @@ impl Learned {
             false => (seconds - self.native()).max(0.0),
         };
         self.excess += overhead + more;
+        let is_connected = self.is_connected && candidate == NATIVE;
         let tried = &mut self.candidates[candidate];
         match tried.first {
-            None => tried.first = Some(seconds),
-            Some(_) => tried.samples.push(seconds),
+            None if !is_connected => tried.first = Some(seconds),
+            _ => tried.samples.push(seconds),
         }
         self.drop_the_slow();
         if self.wanting().is_none() {
@@ -400,8 +413,7 @@ impl Learned {
 
     /// Whether a candidate runs calls that are no trials, or may.
     fn is_in_use(&self, candidate: usize) -> bool {
-        let chosen = self.choice.map_or(self.presumed, |choice| choice.candidate);
-        candidate == NATIVE || candidate == chosen
+        candidate == NATIVE || self.choice() == Some(candidate)
     }
 
     fn is_affordable(&self, candidate: usize, overhead: f64) -> bool {
@@ -451,10 +463,6 @@ impl Learned {
     fn leading(&self) -> usize {
         if let Some(choice) = self.choice {
             return choice.candidate;
-        }
-        let presumed = &self.candidates[self.presumed];
-        if !presumed.is_out && presumed.samples.is_empty() {
-            return self.presumed;
         }
         let left = self.candidates.iter().enumerate();
         let left = left.filter(|(_, candidate)| !candidate.is_out && !candidate.samples.is_empty());
@@ -618,7 +626,7 @@ mod tests {
         fn run(&mut self, learned: &mut Learned, calls: usize) -> (f64, usize) {
             let (mut total, mut last) = (0.0, NATIVE);
             for _ in 0..calls {
-                match learned.turn(|| self.overhead) {
+                match learned.turn(|_| self.overhead) {
                     Turn::Try(candidate) => {
                         let time = self.time(candidate);
                         learned.tell(candidate, time, self.overhead);
@@ -703,28 +711,29 @@ mod tests {
         left.map(|(_, time)| *time).fold(f64::MAX, f64::min)
     }
 
-    /// Who is presumed to be the fastest runs the calls until it was tried, and then if it is.
+    /// Where the MPI library is connected, its first time counts; of ours it does not.
     #[test]
-    fn the_presumed_runs_the_calls_until_times_say_more() {
-        for (ours, chosen) in [(0.5, 2), (3.0, NATIVE)] {
-            let mut learned = Learned::new(&[1.0, f64::INFINITY, 0.9]).presuming(2);
-            assert_eq!(learned.turn(|| 1e3), Turn::Use(2));
-            let mut turns = Vec::new();
-            for _ in 0..200 {
-                let turn = learned.turn(|| 0.01);
+    fn the_first_time_counts_where_there_is_nothing_to_connect() {
+        let trials = |mut learned: Learned| {
+            let turns = (0..200).map(|_| {
+                let turn = learned.turn(|_| 0.01);
                 if let Turn::Try(candidate) = turn {
-                    let seconds = if candidate == NATIVE { 1.0 } else { ours };
-                    learned.tell(candidate, seconds, 0.01);
+                    learned.tell(candidate, if candidate == NATIVE { 1.0 } else { 0.5 }, 0.01);
                 }
-                turns.push(turn);
-            }
-            assert_eq!(learned.choice(), Some(chosen));
-            assert_eq!(turns.last(), Some(&Turn::Use(chosen)));
-            let is_tried = |candidate| turns.contains(&Turn::Try(candidate));
-            assert!(is_tried(NATIVE) && is_tried(2) && !is_tried(1));
-            let untried = turns.iter().take_while(|&&turn| turn != Turn::Try(2));
-            assert!(!untried.into_iter().any(|&turn| turn == Turn::Use(NATIVE)));
-        }
+                turn
+            });
+            let turns: Vec<_> = turns.take_while(|turn| *turn != Turn::Use(1)).collect();
+            let of = |candidate| {
+                turns
+                    .iter()
+                    .filter(|&&turn| turn == Turn::Try(candidate))
+                    .count()
+            };
+            [of(NATIVE), of(1)]
+        };
+        let learned = Learned::new(&[1.0, 0.9]);
+        let [native, ours] = trials(learned.clone());
+        assert_eq!(trials(learned.connected()), [native - 1, ours]);
     }
 
     proptest! {
@@ -838,7 +847,7 @@ mod tests {
             let mut times = vec![first, 60.0].into_iter();
             let mut used = NATIVE;
             for _ in 0..10_000 {
-                match learned.turn(|| 0.01) {
+                match learned.turn(|_| 0.01) {
                     Turn::Try(NATIVE) => learned.tell(NATIVE, 1.0, 0.01),
                     Turn::Try(ours) => learned.tell(ours, times.next().unwrap_or(0.5), 0.01),
                     Turn::Use(candidate) => used = candidate,
@@ -854,7 +863,7 @@ mod tests {
         let mut learned = Learned::new(&[1.0, 0.5]);
         let (mut total, mut latest, calls) = (0.0, 0, 1_000_000);
         for call in 0..calls {
-            match learned.turn(|| 0.01) {
+            match learned.turn(|_| 0.01) {
                 Turn::Try(NATIVE) => learned.tell(NATIVE, 1.0, 0.01),
                 Turn::Try(ours) => {
                     learned.tell(ours, 50.0, 0.01);
@@ -876,7 +885,7 @@ mod tests {
         let mut learned = Learned::new(&[1.0, 0.5]);
         learned.count(50);
         learned.choose(1);
-        let used = (0..1000).take_while(|_| learned.turn(|| 0.0) == Turn::Use(1));
+        let used = (0..1000).take_while(|_| learned.turn(|_| 0.0) == Turn::Use(1));
         assert_eq!(used.count() as u64, FIRST_LOOK - 1);
         // Of a profile with more candidates than there are.
         learned.choose(9);
@@ -889,24 +898,24 @@ mod tests {
         let told = || {
             let mut learned = Learned::new(&[1.0, 0.5]);
             while learned.choice().is_none() {
-                if let Turn::Try(candidate) = learned.turn(|| 0.0) {
+                if let Turn::Try(candidate) = learned.turn(|_| 0.0) {
                     learned.tell(candidate, [1.0, 0.5][candidate], 0.0);
                 }
             }
             learned
         };
         let (mut asks, mut skips) = (told(), told());
-        let settled = asks.settled_calls(|| 0.0);
+        let settled = asks.settled_calls(|_| 0.0);
         assert_eq!(settled, FIRST_LOOK - 1);
         for _ in 0..settled {
-            assert_eq!(asks.turn(|| 0.0), Turn::Use(1));
+            assert_eq!(asks.turn(|_| 0.0), Turn::Use(1));
         }
         skips.count(settled);
-        let left = [&asks, &skips].map(|learned| learned.settled_calls(|| 0.0));
+        let left = [&asks, &skips].map(|learned| learned.settled_calls(|_| 0.0));
         assert_eq!(left, [0; 2]);
         for learned in [&mut asks, &mut skips] {
-            assert!(matches!(learned.turn(|| 0.0), Turn::Try(_)));
-            assert_eq!(learned.settled_calls(|| 0.0), 0);
+            assert!(matches!(learned.turn(|_| 0.0), Turn::Try(_)));
+            assert_eq!(learned.settled_calls(|_| 0.0), 0);
         }
     }
 
@@ -916,20 +925,20 @@ mod tests {
         for overhead in [0.1, 0.7, 3.0, 1e3] {
             let mut asks = Learned::new(&[1.0, 0.5]);
             let mut calls = 1;
-            while let Turn::Use(candidate) = asks.turn(|| overhead) {
+            while let Turn::Use(candidate) = asks.turn(|_| overhead) {
                 assert_eq!(candidate, NATIVE);
                 calls += 1;
             }
             let mut skips = Learned::new(&[1.0, 0.5]);
-            let settled = skips.settled_calls(|| overhead);
+            let settled = skips.settled_calls(|_| overhead);
             assert!(settled < calls && settled + 4 > calls, "{settled} {calls}");
             skips.count(settled);
-            let asked = (1..).find(|_| matches!(skips.turn(|| overhead), Turn::Try(_)));
+            let asked = (1..).find(|_| matches!(skips.turn(|_| overhead), Turn::Try(_)));
             assert_eq!(asked.map(|asked| asked + settled), Some(calls));
         }
-        assert_eq!(Learned::to_tune(&[1.0, 0.5]).settled_calls(|| 1e3), 0);
+        assert_eq!(Learned::to_tune(&[1.0, 0.5]).settled_calls(|_| 1e3), 0);
         assert_eq!(
-            Learned::new(&[0.0, 0.5]).settled_calls(|| 1.0),
+            Learned::new(&[0.0, 0.5]).settled_calls(|_| 1.0),
             u64::MAX - 2
         );
     }
@@ -954,14 +963,14 @@ mod tests {
     fn who_gives_up_is_not_waited_for() {
         let mut learned = Learned::new(&[1.0, 0.9]);
         for _ in 0..100 {
-            match learned.turn(|| 0.0) {
+            match learned.turn(|_| 0.0) {
                 Turn::Try(NATIVE) => learned.tell(NATIVE, 1.0, 0.0),
                 Turn::Try(candidate) => learned.give_up(candidate),
                 Turn::Use(_) => {}
             }
         }
         assert_eq!(learned.choice(), Some(NATIVE));
-        assert!(learned.settled_calls(|| 0.0) > 0);
+        assert!(learned.settled_calls(|_| 0.0) > 0);
     }
 
     /// The MPI library, chosen for calls of which no candidate of ours was timed here, is looked at
@@ -1005,7 +1014,7 @@ mod tests {
         let mut learned = Learned::new(&[1.0]);
         let turns: Vec<_> = (0..10)
             .map(|_| {
-                let turn = learned.turn(|| 0.0);
+                let turn = learned.turn(|_| 0.0);
                 if let Turn::Try(candidate) = turn {
                     learned.tell(candidate, 1.0, 0.0);
                 }
@@ -1014,16 +1023,6 @@ mod tests {
             .collect();
         assert_eq!(turns[..4], [Turn::Try(NATIVE); 4]);
         assert_eq!(turns[4..], [Turn::Use(NATIVE); 6]);
-    }
-
-    /// A candidate that there is not is the last one.
-    #[test]
-    fn the_last_is_presumed_in_place_of_one_that_there_is_not() {
-        for (presumed, runs) in [(0, 0), (2, 2), (3, 2), (usize::MAX, 2)] {
-            let mut learned = Learned::new(&[1.0, 1.0, 1.0]).presuming(presumed);
-            // To take a time costs more than there is for it.
-            assert_eq!(learned.turn(|| 1e6), Turn::Use(runs), "{presumed}");
-        }
     }
 
     /// Who is out is not waited for, and others are chosen.
@@ -1036,7 +1035,7 @@ mod tests {
         learned.give_up(1);
         assert_eq!(learned.choice(), None);
         learned.give_up(NATIVE);
-        assert!(matches!(learned.turn(|| 0.0), Turn::Try(NATIVE)));
+        assert!(matches!(learned.turn(|_| 0.0), Turn::Try(NATIVE)));
     }
 
     /// Who is given up runs no call until the next review, however fast it was.
@@ -1048,7 +1047,7 @@ mod tests {
         assert_eq!(learned.choice(), Some(1));
         learned.give_up(1);
         for _ in 0..FIRST_LOOK {
-            match learned.turn(|| 0.0) {
+            match learned.turn(|_| 0.0) {
                 Turn::Use(candidate) => assert_eq!(candidate, NATIVE),
                 Turn::Try(candidate) => {
                     assert_eq!(candidate, NATIVE);

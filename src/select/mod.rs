@@ -58,18 +58,20 @@ mod variables;
 
 pub use added::{faster_way, growing, successive, tries_relay};
 pub use algorithm::{Algorithm, Cut};
-pub use candidates::{CANDIDATES, PLACES, candidate, goes_by_blocks, predicted, slot_bytes};
-pub use checks::Checks;
-pub use choice::{
-    choose, choose_on_any_nodes, has_free_blocks, native_below, presumed, with_free_blocks,
+pub use candidates::{
+    CANDIDATES, PLACES, SHARED, candidate, goes_by_blocks, predicted, slot_bytes,
 };
+pub use checks::Checks;
+pub use choice::{choose, choose_on_any_nodes, has_free_blocks, native_below, with_free_blocks};
 pub use cost::{Cost, Network, blocks};
 pub use environment::{Complaint, ENCODED, InForce, Origin};
 pub use facts::{Facts, Library, Operation, Order, Reason, Unknown};
 pub use kind::Kind;
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile, write_profile};
 pub use latest::{Account, Choice, Latest, Past};
-pub use learned::{Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator};
+pub use learned::{
+    Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator, slots,
+};
 pub use prospect::{LARGE, Preparation, Prospect, SMALL};
 pub use roll::{Peers, Roll, call_roll, entry};
 pub use rules::{CallRule, Mode};

@@ -25,14 +25,18 @@
 //! little: on such ports a broadcast of 16 KiB to 16 processes takes 12.8 ms, but half of them 1 to
 //! 3 ms. More surveys follow at growing distances, and the median of the timed calls counts. The
 //! first call opens connections, so it is not timed. Before one that is worth a measurement in any
-//! case there is a survey without a time.
+//! case there is a survey without a time. On one node
+//! calls take so little time that they are surveyed later, if the launcher tells that there is one.
 //!
 //! A survey is two small operations, with the wait. A measurement between nodes makes a private
 //! communicator, and opens connections: with Open MPI on 16 emulated hosts it took 30 to 50 times
 //! as long as a small operation, and 4 to 20 times as long as its messages were predicted to take.
 //! A process that loses its processor makes a call long, and a measurement too early.
 
-use super::learned::{ADVANCE, BUDGET, UNUSUAL, median, private_communicator};
+use super::candidates::LARGEST_SLOT;
+use super::learned::{
+    ADVANCE, BUDGET, SHARED_MEMORY, UNUSUAL, median, private_communicator, slots,
+};
 use super::{Cost, Facts, Network, Operation, facts::phases, native};
 
 /// Bytes of a small message by which a network is measured, and how often it is sent after a first
@@ -42,7 +46,7 @@ pub const SMALL: (usize, usize) = (8, 4);
 pub const LARGE: (usize, usize) = (32 << 10, 3);
 
 /// From one survey to the next, what the calls cost grows by this factor.
-const SURVEYS_APART: f64 = 4.0;
+const SURVEYS_APART: u64 = 4;
 
 /// What is to be done before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +84,8 @@ pub struct Prospect {
     operation: Option<f64>,
     /// Whether rank 0 knows a communicator of as many processes, and was not asked about it.
     has_known: bool,
-    /// The next survey is made when the least cost has come to so many seconds.
-    next_survey: f64,
+    /// The next survey is made when the least cost has come to this.
+    next_survey: Cost,
 }
 
 impl Prospect {
@@ -103,7 +107,7 @@ impl Prospect {
             Some(nodes) if self.measurement(facts, nodes).is_affordable() => {
                 self.way_to_measurement(facts, nodes)
             }
-            _ if self.is_survey_affordable(facts) => self.way_to_survey(),
+            _ if self.is_survey_affordable(facts, nodes) => self.way_to_survey(),
             _ => Preparation::Wait,
         }
     }
@@ -137,31 +141,14 @@ impl Prospect {
         if self.met.is_some() {
             return 0;
         }
-        let survey = self.survey(facts).missing(self.next_survey);
+        let survey = self
+            .survey(facts, nodes)
+            .missing(self.next_survey.on(assumed(nodes)));
         let measurement = nodes.map(|nodes| self.measurement(facts, nodes).missing(0.0));
-        let sharing = Some(self.calls_to_sharing(facts));
-        let sharing = sharing.filter(|&calls| nodes == Some(1) && calls > 0);
         let service = nodes.filter(|_| self.has_known);
         let service = service.map(|nodes| self.service(facts, nodes).missing(0.0));
-        let all = [Some(survey), measurement, sharing, service];
+        let all = [Some(survey), measurement, service];
         all.into_iter().flatten().min().unwrap_or(0) / 2
-    }
-
-    /// Whether calls on one node have taken so long by now that it costs little beside them to make
-    /// memory that processes share.
-    pub fn is_sharing_worth_it(&self, facts: &Facts) -> bool {
-        self.calls_to_sharing(facts) == 0
-    }
-
-    /// How many more calls of these facts that takes.
-    fn calls_to_sharing(&self, facts: &Facts) -> u64 {
-        /// Seconds: a private communicator, and slots for calls of some 10 kB.
-        const PRICE: f64 = 150e-6;
-        /// The part of the calls' time that it may take.
-        const PART: f64 = 0.06;
-        let network = self.corrected(Network::SHARED, least);
-        let missing = PRICE / PART - self.least.on(network);
-        (missing / least(facts).on(network)).ceil().max(0.0) as u64
     }
 
     /// So many calls of these facts were made without asking.
@@ -180,7 +167,7 @@ impl Prospect {
         // An operation may have waited for processors: the next one may take less.
         self.operation = None;
         self.has_known = has_known;
-        self.next_survey = SURVEYS_APART * self.least.on(Network::SHIPPED);
+        self.next_survey = self.least.times(SURVEYS_APART);
     }
 
     /// The seconds that a small operation takes each process. Who comes last to it sees the least
@@ -195,36 +182,37 @@ impl Prospect {
     }
 
     /// Whether a survey costs little beside the calls so far. There must be a call to time, unless
-    /// a measurement is worth it whatever the nodes are.
-    fn is_survey_affordable(&self, facts: &Facts) -> bool {
-        let survey = self.survey(facts);
+    /// a measurement is worth it between nodes, and a call takes long even on one node.
+    fn is_survey_affordable(&self, facts: &Facts, nodes: Option<usize>) -> bool {
+        /// Seconds.
+        const LONG: f64 = 600e-6;
+        let survey = self.survey(facts, nodes);
         let is_worth_it = || {
-            let ends = [1, facts.processes];
-            ends.iter()
-                .all(|&nodes| self.measurement(facts, nodes).is_affordable())
+            let is_long = least(facts).on(Network::SHARED) > LONG;
+            is_long && self.measurement(facts, facts.processes).is_affordable()
         };
         (self.calls > 1 || is_worth_it())
-            && survey.spent >= self.next_survey
+            && survey.spent >= self.next_survey.on(assumed(nodes))
             && survey.is_affordable()
     }
 
-    /// Two operations of q rounds. They may take more than a call at once: on 16 processes they
-    /// come after some ten broadcasts of 16 KiB, and two of 64 KiB.
-    fn survey(&self, facts: &Facts) -> Expense {
-        let network = Network::SHIPPED;
+    /// Two operations of q rounds, before and after a call. They may take more than a call at once,
+    /// unless that is on one node: on 16 processes they come after some ten broadcasts of 16 KiB,
+    /// and two of 64 KiB.
+    fn survey(&self, facts: &Facts, nodes: Option<usize>) -> Expense {
+        let network = assumed(nodes);
         let rounds = 2.0 * f64::from(phases(facts.processes));
         Expense {
             price: UNUSUAL + network.seconds(rounds, 0.0),
             spent: self.least.on(network),
             call: least(facts).on(network),
-            advance: 1.6,
+            advance: if nodes == Some(1) { ADVANCE } else { 1.6 },
         }
     }
 
-    /// To make a private communicator.
+    /// To make what calls of ours need.
     fn service(&self, facts: &Facts, nodes: usize) -> Expense {
-        let price = |network| private_communicator(facts.processes, nodes, network);
-        self.beside_calls(facts, nodes, price)
+        self.beside_calls(facts, nodes, |network| equipment(facts, nodes, network))
     }
 
     /// Whether a measurement is affordable, however long a small operation takes.
@@ -237,9 +225,9 @@ impl Prospect {
         self.measurement_beside(facts, nodes, self.operation.unwrap_or(0.0))
     }
 
-    /// To make a private communicator, and to measure the network, where a small operation takes so
-    /// many seconds. Between nodes that is at least so many of these; but not more than so
-    /// many times what is predicted, since one may have waited for processors.
+    /// To make what calls of ours need, and to measure the network, where a small operation takes
+    /// so many seconds. Between nodes that is at least so many of these; but not more than so many
+    /// times what is predicted, since one may have waited for processors.
     fn measurement_beside(&self, facts: &Facts, nodes: usize, operation: f64) -> Expense {
         const OPERATIONS: f64 = 30.0;
         const MOST: f64 = 6.0;
@@ -252,7 +240,7 @@ impl Prospect {
             _ => OPERATIONS * operation,
         };
         self.beside_calls(facts, nodes, |network| {
-            let made = private_communicator(facts.processes, nodes, network);
+            let made = equipment(facts, nodes, network);
             let predicted = made + network.seconds(rounds, (few + many) as f64);
             predicted.max(least.min(MOST * predicted))
         })
@@ -280,10 +268,7 @@ impl Prospect {
         nodes: usize,
         price: impl FnOnce(Network) -> f64,
     ) -> Expense {
-        let shipped = match nodes {
-            1 => Network::SHARED,
-            _ => Network::SHIPPED,
-        };
+        let shipped = assumed(Some(nodes));
         let cost_of = |facts: &Facts| match nodes {
             1 => least(facts),
             _ => native::shipped_cost(facts),
@@ -329,6 +314,29 @@ impl Expense {
     }
 }
 
+/// What is assumed of the network of so many nodes, if that is known.
+fn assumed(nodes: Option<usize>) -> Network {
+    match nodes {
+        Some(1) => Network::SHARED,
+        _ => Network::SHIPPED,
+    }
+}
+
+/// Seconds that it takes to make what calls of ours need on so many nodes: a private communicator,
+/// and on one node memory that processes share, which the first trial makes.
+fn equipment(facts: &Facts, nodes: usize, network: Network) -> f64 {
+    /// The most bytes of one slot of each process, together, without a setting.
+    const SLOTS: u64 = 8 << 20;
+    let made = private_communicator(facts.processes, nodes, network);
+    match nodes {
+        1 => {
+            let slot = LARGEST_SLOT.min(SLOTS / facts.processes as u64);
+            made + SHARED_MEMORY + slots(facts.processes, facts.bytes.min(slot))
+        }
+        _ => made,
+    }
+}
+
 /// What a call by the MPI library costs, if it sends no more than a port has to. Where one process
 /// has all data, MPI libraries are known to send more.
 fn least_sent(facts: &Facts) -> Cost {
@@ -352,13 +360,16 @@ fn is_one_sided(facts: &Facts) -> bool {
 /// How many calls of the MPI library a measurement may take at once: as many as the MPI library may
 /// take longer than the port needs. Between nodes that is most where one process has all data, and
 /// little where all have parts of about the same size. Of reductions of rounded numbers, mostly
-/// only the number of blocks depends on what is measured: that is little, too.
+/// only the number of blocks depends on what is measured: that is little, too. On one node it is
+/// more where all processes copy or combine equal parts at the same time.
 fn advance(facts: &Facts, nodes: usize) -> f64 {
     let (bytes, largest) = (facts.bytes as f64, facts.largest as f64);
     let is_regular = largest * facts.processes as f64 <= 1.5 * bytes;
     match facts.operation {
-        _ if nodes == 1 => ADVANCE,
         Operation::Allreduce => 1.5,
+        Operation::ReduceScatter | Operation::ReduceScatterBlock if nodes == 1 => 1.5,
+        Operation::Allgather | Operation::Allgatherv if nodes == 1 && is_regular => 1.5,
+        _ if nodes == 1 => ADVANCE,
         _ if facts.has_rounded_result() => ADVANCE,
         _ if is_one_sided(facts) => 3.0,
         _ if is_regular => ADVANCE,
@@ -474,7 +485,7 @@ mod tests {
         for (nodes, bytes, steps) in [
             (16, 1 << 18, &[Survey, Price, Measure][..]),
             (16, 1 << 26, &[Survey, Measure]),
-            (1, 1 << 26, &[Measure]),
+            (1, 1 << 28, &[Measure]),
         ] {
             let (facts, mut prospect) = (bcast(bytes), Prospect::default());
             prospect.count(&facts);
@@ -631,7 +642,12 @@ mod tests {
         ] {
             let facts = of(operation, largest, order);
             assert_eq!(advance(&facts, 16), expected, "{operation:?} {largest}");
-            assert_eq!(advance(&facts, 1), ADVANCE);
+            let are_alike = match operation {
+                Operation::Allgatherv => largest <= 1_500,
+                _ => matches!(operation, Operation::ReduceScatter | Operation::Allreduce),
+            };
+            let expected = if are_alike { 1.5 } else { ADVANCE };
+            assert_eq!(advance(&facts, 1), expected, "{operation:?} {largest}");
         }
     }
 }

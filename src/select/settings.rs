@@ -59,6 +59,9 @@ pub struct Settings {
     pub lanes: usize,
     /// This many ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
+    /// Whether the launcher says that all processes of the job are on one node. No setting: rank 0
+    /// tells the others with its settings.
+    pub is_on_one_node: bool,
     /// How ranks are placed on nodes of that size.
     pub placement: Placement,
     /// The number of calls, in progress at the same time, into which a broadcast is cut.
@@ -238,6 +241,7 @@ impl Default for Settings {
             relayed: 1 << 10,
             lanes: 4,
             node_size: None,
+            is_on_one_node: false,
             placement: Placement::default(),
             chunks: 1,
             inter: true,

@@ -311,7 +311,15 @@ impl SharedMemory {
     /// Whether slots are to grow for a call that could use so many bytes of each: the same on all
     /// processes. (If they do not, it goes in more steps.)
     pub fn may_grow(&self, bytes: usize) -> bool {
-        !self.is_full && self.slots.provided < bytes.min(self.slots.layout.room)
+        self.missing(bytes) > 0
+    }
+
+    /// By how many bytes slots are to grow for it.
+    pub fn missing(&self, bytes: usize) -> usize {
+        match self.is_full {
+            true => 0,
+            false => (bytes.min(self.slots.layout.room)).saturating_sub(self.slots.provided),
+        }
     }
 
     /// Provides so many bytes of each of this process's slots, or a little more. Returns how many

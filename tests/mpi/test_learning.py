@@ -204,6 +204,18 @@ def test_who_waits_for_others_has_no_long_call(mpi, report, tmp_path, late):
 
 
 @pytest.mark.any_mpi
+@pytest.mark.parametrize("rank, reason", [(0, "cost_model"), (2, "one_node")])
+def test_rank_0_hears_from_the_launcher_that_there_is_one_node(mpi, report, rank, reason):
+    """Nobody has to ask. What another rank hears makes no difference: that may be wrong."""
+    test = f'test "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" = {rank}'
+    other = "export OMPI_COMM_WORLD_LOCAL_SIZE=9 MPI_LOCALNRANKS=9"
+    program = f'exec {mpi.program("sequence")} bcast:20000 allreduce:20000'
+    run = mpi.preloaded(3, ["sh", "-c", f"{test} && {other}; {program}"], report)
+    run.expect_success()
+    assert run.outcomes("bcast") == run.outcomes("allreduce") == {reason: 1}, run.describe()
+
+
+@pytest.mark.any_mpi
 def test_a_tuned_profile_is_used(learning, tmp_path):
     """What was tuned is known in a run that has no time to measure anything."""
     profile = tmp_path / "tuned.toml"
