@@ -54,7 +54,7 @@ const FIRST_LOOK: u64 = 200;
 /// Seconds that it takes to make a private communicator: two operations of q rounds, and what it
 /// takes besides messages.
 pub fn private_communicator(processes: usize, nodes: usize, network: Network) -> f64 {
-    let made = if nodes == 1 { 300e-6 } else { 100e-6 };
+    let made = if nodes == 1 { 400e-6 } else { 100e-6 };
     made + network.seconds(2.0 * f64::from(phases(processes)), 0.0)
 }
 
