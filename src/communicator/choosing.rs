@@ -51,7 +51,7 @@ impl State {
 
     /// Whether [`with_surroundings`](State::with_surroundings) is collective at such a call.
     pub fn has_to_find_nodes(&self, facts: &Facts) -> bool {
-        self.known_nodes().is_none() && self.asks_for_nodes(facts)
+        self.found_nodes().is_none() && self.asks_for_nodes(facts)
     }
 
     /// The algorithm for a call that is to be ours. May be collective, but for calls on an
@@ -210,8 +210,12 @@ impl State {
             return select::choose(&facts, settings).map_err(Stop::Native);
         }
         // They are asked for only where they can matter.
-        if self.known_nodes().is_none() {
-            select::choose_on_any_nodes(&facts, settings).map_err(Stop::Native)?;
+        if self.found_nodes().is_none() {
+            match self.known_nodes() {
+                Some(nodes) => select::choose(&Facts { nodes, ..facts }, settings).map(|_| ()),
+                None => select::choose_on_any_nodes(&facts, settings),
+            }
+            .map_err(Stop::Native)?;
         }
         select::choose(&facts.on(self.nodes()?), settings).map_err(Stop::Native)
     }

@@ -38,7 +38,10 @@ pub fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         let (settings, complaints) = environment();
         let rank = Communicator::world().rank().unwrap_or(0);
-        let size = Communicator::world().size().unwrap_or(1);
+        let world = Communicator::world().size();
+        let here = launcher::processes_here(mpi::speaks_pmi()).filter(|_| !linker::is_secure());
+        let is_on_one_node = here.is_some_and(|here| world == Ok(here));
+        let size = world.unwrap_or(1);
         if rank == 0 {
             let lines = complaints.iter().map(ToString::to_string);
             lines.for_each(|line| say(&line));
@@ -49,13 +52,12 @@ pub fn process() -> &'static Process {
         let spawned = mpi::is_spawned().then(std::process::id);
         let report = settings.report.as_deref();
         let report = report.and_then(|setting| Destination::of_rank(setting, rank, spawned));
-        let here = launcher::processes_here(mpi::speaks_pmi());
         Process {
             report,
             rank,
             size,
             settings: Settings {
-                is_on_one_node: here == Some(size),
+                is_on_one_node,
                 ..settings.clone()
             },
         }

@@ -335,7 +335,8 @@ impl Trial {
 
 impl Ground {
     /// Seconds that it would cost to take the time of a call by a candidate: also to make what it
-    /// lacks. (That the first memory is made was worth it when the network was measured.)
+    /// lacks. (The price of the first memory was paid for when the network was measured, unless a
+    /// profile has told of it.)
     fn overhead_of_trial(&self, candidate: usize, has: &Equipment) -> f64 {
         let known = &self.known;
         let service = match has.is_served {

@@ -16,7 +16,7 @@ use super::service::Service;
 use super::{Stop, job};
 use crate::message::say;
 use crate::mpi::{self, Array, Communicator, Error, Making, Moment, Private, Root, device};
-use crate::nodes::{Nodes, Placement};
+use crate::nodes::Nodes;
 use crate::plan::Succession;
 use crate::report::Origin;
 use crate::select::{
@@ -281,16 +281,17 @@ impl State {
         Ok(self.nodes.get_or_init(|| Arc::new(found)))
     }
 
-    /// How many nodes there are, if that is known by now.
-    pub(super) fn known_nodes(&self) -> Option<usize> {
-        let found = self.nodes.get().map(|nodes| nodes.count());
-        found.or(self.is_on_one_node().then_some(1))
+    /// How many nodes there are, if all have told each other by now.
+    pub(super) fn found_nodes(&self) -> Option<usize> {
+        self.nodes.get().map(|nodes| nodes.count())
     }
 
-    /// Whether all processes are on one node, as the launcher has told rank 0 of the job. Settings
-    /// may say otherwise.
-    fn is_on_one_node(&self) -> bool {
-        self.settings.is_on_one_node && self.settings.node_size.is_none() && !self.is_inter()
+    /// The same, or what the launcher has told rank 0: it may be wrong, as where a process has
+    /// another launcher's variables, so it only says what to expect.
+    pub(super) fn known_nodes(&self) -> Option<usize> {
+        let is_told = self.settings.is_on_one_node && self.settings.node_size.is_none();
+        let is_one = is_told && !self.is_inter() && self.not_ours.is_none();
+        self.found_nodes().or(is_one.then_some(1))
     }
 
     /// Makes a collective call of circulant's own on the program's communicator. An error of it is
@@ -324,18 +325,15 @@ impl State {
         }
     }
 
-    /// The nodes that settings say there are, or the one of which the launcher has told.
+    /// The nodes that settings say there are.
     fn given_nodes(&self, size: usize) -> Option<Nodes> {
-        if self.is_on_one_node() {
-            return Some(Nodes::of_size(size, size, Placement::Blocked));
-        }
         let size_of_node = usize::try_from(self.settings.node_size?).unwrap_or(usize::MAX);
         Some(Nodes::of_size(size, size_of_node, self.settings.placement))
     }
 
     /// What there is by now for a trial of such a call. The same on all processes.
     pub(super) fn equipment(&self, facts: &Facts) -> Equipment {
-        let bytes = usize::try_from(facts.bytes).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(facts.wanted_slot()).unwrap_or(usize::MAX);
         match &*self.service.lock() {
             ServiceState::Ready(service) => Equipment {
                 is_served: true,

@@ -39,7 +39,7 @@ pub struct InForce {
 }
 
 /// The number of words of [`Settings::encode`]: the layout, the bits of the variables from the
-/// environment, the number of rules, and one word for each variable.
+/// environment, the number of rules, what the launcher says, and one word for each variable.
 pub const ENCODED: usize = 4 + VARIABLES;
 
 // `Settings::from_environment` has a bit for every variable.
@@ -241,6 +241,7 @@ impl Settings {
 fn layout() -> u64 {
     let names = variables().map(|variable| variable.name);
     let bytes = names
+        .chain(["is_on_one_node"])
         .chain(CANDIDATES)
         .chain([env!("CARGO_PKG_VERSION")])
         .flat_map(|name| name.bytes().chain([0]));

@@ -114,6 +114,14 @@ impl Facts {
         }
     }
 
+    /// Bytes of a slot of shared memory with which such a call takes one step, or a little more.
+    pub fn wanted_slot(&self) -> u64 {
+        match self.operation {
+            Operation::Allgather | Operation::Allgatherv | Operation::Gather => self.largest,
+            _ => self.bytes,
+        }
+    }
+
     /// A call of so many bytes, of which each process has as many.
     #[cfg(test)]
     pub(super) fn regular(

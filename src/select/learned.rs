@@ -326,10 +326,10 @@ impl Learned {
         self.excess += overhead + more;
         let is_connected = self.is_connected && candidate == NATIVE;
         let tried = &mut self.candidates[candidate];
-        match tried.first {
-            None if !is_connected => tried.first = Some(seconds),
-            _ => tried.samples.push(seconds),
+        if tried.first.is_some() || is_connected {
+            tried.samples.push(seconds);
         }
+        tried.first.get_or_insert(seconds);
         self.drop_the_slow();
         if self.wanting().is_none() {
             self.settle();
@@ -484,9 +484,15 @@ impl Learned {
         }
         let leader = &self.candidates[self.leading()];
         let (median, slowest) = (leader.median(), leader.slowest());
-        for candidate in &mut self.candidates {
+        for (index, candidate) in self.candidates.iter_mut().enumerate() {
             let samples = candidate.samples.len();
-            let is_hopeless = samples >= 1 && candidate.likely() > HOPELESS * median;
+            // Of one time alone nothing is concluded.
+            let least = if self.is_connected && index == NATIVE {
+                2
+            } else {
+                1
+            };
+            let is_hopeless = samples >= least && candidate.likely() > HOPELESS * median;
             let enough = match candidate.median() < (1.0 + CLOSE) * median {
                 true => 5,
                 false => 2,
@@ -734,6 +740,31 @@ mod tests {
         let learned = Learned::new(&[1.0, 0.9]);
         let [native, ours] = trials(learned.clone());
         assert_eq!(trials(learned.connected()), [native - 1, ours]);
+    }
+
+    /// One time that is far off does not put the MPI library out, nor is its time forgotten when
+    /// the choice is reviewed.
+    #[test]
+    fn a_first_time_that_counts_may_be_far_off() {
+        let mut learned = Learned::new(&[1e-3, 0.9]).connected();
+        let mut reviewed = 0.0;
+        for call in 0..2000 {
+            let turn = learned.turn(|_| 0.01);
+            if let Turn::Try(candidate) = turn {
+                let is_late = candidate == NATIVE && learned.candidates[NATIVE].samples.is_empty();
+                let seconds = if candidate == NATIVE { 0.8 } else { 1.0 };
+                learned.tell(
+                    candidate,
+                    if is_late && call < 50 { 100.0 } else { seconds },
+                    0.01,
+                );
+            }
+            if learned.choice.is_some_and(|choice| choice.rival.is_some()) {
+                reviewed = learned.native();
+            }
+        }
+        assert_eq!(learned.choice(), Some(NATIVE));
+        assert_eq!(reviewed, 0.8);
     }
 
     proptest! {

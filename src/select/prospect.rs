@@ -25,8 +25,8 @@
 //! little: on such ports a broadcast of 16 KiB to 16 processes takes 12.8 ms, but half of them 1 to
 //! 3 ms. More surveys follow at growing distances, and the median of the timed calls counts. The
 //! first call opens connections, so it is not timed. Before one that is worth a measurement in any
-//! case there is a survey without a time. On one node
-//! calls take so little time that they are surveyed later, if the launcher tells that there is one.
+//! case there is a survey without a time. On one node calls take so little time that they are
+//! surveyed later, if the launcher tells that there is one.
 //!
 //! A survey is two small operations, with the wait. A measurement between nodes makes a private
 //! communicator, and opens connections: with Open MPI on 16 emulated hosts it took 30 to 50 times
@@ -331,7 +331,7 @@ fn equipment(facts: &Facts, nodes: usize, network: Network) -> f64 {
     match nodes {
         1 => {
             let slot = LARGEST_SLOT.min(SLOTS / facts.processes as u64);
-            made + SHARED_MEMORY + slots(facts.processes, facts.bytes.min(slot))
+            made + SHARED_MEMORY + slots(facts.processes, facts.wanted_slot().min(slot))
         }
         _ => made,
     }

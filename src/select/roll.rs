@@ -48,7 +48,7 @@ pub fn entry(settings: &Settings) -> String {
 }
 
 /// The number of the protocol: counts changes of the messages here.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// Calls the roll, and has the line for the owner of the job said by one process, should there be
 /// one. None, if there is no store. `settings` are this process's own. Collective over the

@@ -59,8 +59,8 @@ pub struct Settings {
     pub lanes: usize,
     /// This many ranks count as one node, whatever machines they are on.
     pub node_size: Option<u64>,
-    /// Whether the launcher says that all processes of the job are on one node. No setting: rank 0
-    /// tells the others with its settings.
+    /// Whether the launcher says that all processes of the job are on one node. That is no setting,
+    /// but rank 0 tells it to the others with its settings.
     pub is_on_one_node: bool,
     /// How ranks are placed on nodes of that size.
     pub placement: Placement,
