@@ -236,8 +236,9 @@ impl Settings {
 }
 
 /// A word that differs between versions of circulant, and between tables of variables and of
-/// candidates. It is an FNV-1a hash of their names, in order, and of the version. The version is
-/// part of it because the ranks must also agree on the constants of the cost model.
+/// candidates. It is an FNV-1a hash of the names of the words that are encoded, of those of the
+/// candidates, in order, and of the version. The version is part of it because the ranks must also
+/// agree on the constants of the cost model.
 fn layout() -> u64 {
     let names = variables().map(|variable| variable.name);
     let bytes = names
