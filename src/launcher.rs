@@ -20,20 +20,26 @@ const RANKS: [&str; 6] = [
     "SLURM_PROCID",
 ];
 
+/// The variable with the number of a job's processes on this node that only Hydra, MPICH's or
+/// Intel's, gives to its processes on all hosts.
+pub const HYDRA: &str = "MPI_LOCALNRANKS";
+
 /// How many processes of the job are on this node, as Hydra tells those of MPICH, and launchers
 /// those of Open MPI; none where none does.
 pub fn processes_here(is_mpich: bool) -> Option<usize> {
-    let name = match is_mpich {
-        true => "MPI_LOCALNRANKS",
+    number(match is_mpich {
+        true => HYDRA,
         false => "OMPI_COMM_WORLD_LOCAL_SIZE",
-    };
-    env::var(name).ok()?.parse().ok()
+    })
 }
 
 /// The rank that this process has in its job; none where no launcher says so.
 pub fn rank() -> Option<usize> {
-    let read = |name: &&str| env::var(name).ok()?.parse().ok();
-    RANKS.iter().find_map(read)
+    RANKS.iter().find_map(|name| number(name))
+}
+
+fn number(name: &str) -> Option<usize> {
+    env::var(name).ok()?.parse().ok()
 }
 
 /// Whether this process speaks for its job: rank 0, or a process without a launcher.

@@ -91,8 +91,8 @@ impl State {
         if learning.ground().is_some() {
             return Ok(choice);
         }
-        // Shared memory is first tried. Of rounded results, no time may decide who makes them, also
-        // where a profile might.
+        // What may be tried in shared memory is tried before it runs there. Of rounded results, no
+        // time may decide who makes them, also where a profile might.
         let waits = kind.is_learned(settings) && choice == Ok(Algorithm::Shared);
         let choice = if waits { Err(Reason::OneNode) } else { choice };
         self.settle_before(learning, facts, choice);
@@ -212,7 +212,7 @@ impl State {
         // They are asked for only where they can matter.
         if self.found_nodes().is_none() {
             match self.known_nodes() {
-                Some(nodes) => select::choose(&Facts { nodes, ..facts }, settings).map(|_| ()),
+                Some(nodes) => select::choose(&Facts { nodes, ..facts }, settings).map(drop),
                 None => select::choose_on_any_nodes(&facts, settings),
             }
             .map_err(Stop::Native)?;

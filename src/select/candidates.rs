@@ -505,15 +505,13 @@ pub(super) fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
     (may_be && has_slots).then_some(Algorithm::Shared)
 }
 
-/// The most bytes of a slot. Larger ones would not stay in the processors' caches.
-pub const LARGEST_SLOT: u64 = 256 << 10;
-
 /// Bytes of a slot of the memory that so many processes share, of which there are two for each, if
-/// they may share so much.
+/// they may share so much. Larger slots would not stay in the processors' caches.
 pub fn slot_bytes(most: u64, processes: usize) -> Option<usize> {
     const LEAST: u64 = 4 << 10;
+    const MOST: u64 = 256 << 10;
     let each = most / (2 * processes.max(1) as u64);
-    let bytes = each.min(LARGEST_SLOT) / LEAST * LEAST;
+    let bytes = each.min(MOST) / LEAST * LEAST;
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)
 }
 

@@ -33,7 +33,7 @@
 //! as long as a small operation, and 4 to 20 times as long as its messages were predicted to take.
 //! A process that loses its processor makes a call long, and a measurement too early.
 
-use super::candidates::LARGEST_SLOT;
+use super::candidates::slot_bytes;
 use super::learned::{
     ADVANCE, BUDGET, SHARED_MEMORY, UNUSUAL, median, private_communicator, slots,
 };
@@ -325,12 +325,12 @@ fn assumed(nodes: Option<usize>) -> Network {
 /// Seconds that it takes to make what calls of ours need on so many nodes: a private communicator,
 /// and on one node memory that processes share, which the first trial makes.
 fn equipment(facts: &Facts, nodes: usize, network: Network) -> f64 {
-    /// The most bytes of one slot of each process, together, without a setting.
-    const SLOTS: u64 = 8 << 20;
+    /// The most that processes share without a setting.
+    const MOST: u64 = 16 << 20;
     let made = private_communicator(facts.processes, nodes, network);
     match nodes {
         1 => {
-            let slot = LARGEST_SLOT.min(SLOTS / facts.processes as u64);
+            let slot = slot_bytes(MOST, facts.processes).unwrap_or(0) as u64;
             made + SHARED_MEMORY + slots(facts.processes, facts.wanted_slot().min(slot))
         }
         _ => made,

@@ -15,10 +15,6 @@ use std::time::Duration;
 use super::key;
 use crate::launcher;
 
-/// What only Hydra, MPICH's or Intel's, gives to its processes on all hosts, of those who give them
-/// a connection of this name. Other launchers speak PMI-2 on it, and might mix it up with PMI-1.
-const HYDRA: &str = "MPI_LOCALNRANKS";
-
 /// The longest line that is read.
 const LINE: usize = 4096;
 
@@ -104,7 +100,8 @@ pub fn end_job(status: u8) {
 /// The connection that Hydra has opened for this process, and the process's rank.
 fn connection() -> Option<(RawFd, usize)> {
     let number = |name: &str| env::var(name).ok();
-    env::var_os(HYDRA)?;
+    // Other launchers speak PMI-2 on a connection of this name, and might mix it up with PMI-1.
+    env::var_os(launcher::HYDRA)?;
     let connection = number("PMI_FD")?.parse().ok()?;
     Some((connection, number("PMI_RANK")?.parse().ok()?))
 }
