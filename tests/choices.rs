@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use circulant::select::{
     Algorithm, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect, Settings,
-    candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, with_free_blocks,
+    Survey, candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, with_free_blocks,
 };
 use strum::VariantArray;
 
@@ -141,10 +141,12 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 2] {
         prospect.count(facts);
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
-            prospect.tell(seconds, false);
-        }
-        if prospect.step(facts, known) == Preparation::Price {
-            prospect.price(vec![survey]);
+            prospect.tell(Survey {
+                seconds,
+                is_native: true,
+                operations: vec![survey],
+                has_known: false,
+            });
         }
         match prospect.step(facts, known) {
             Preparation::Meet => prospect.met(facts),

@@ -8,7 +8,7 @@ mod tables;
 
 use std::fmt::Write;
 
-use circulant::select::{Facts, Learned, Operation, Order, Preparation, Prospect, Turn};
+use circulant::select::{Facts, Learned, Operation, Order, Preparation, Prospect, Survey, Turn};
 
 /// A simulated machine: predicted and true seconds of the candidates, and seconds to take a time.
 struct Machine {
@@ -177,11 +177,12 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
         if prospect.step(facts, known) == Preparation::Survey {
             _ = write!(row, " survey {call}");
             known = Some(nodes);
-            prospect.tell(seconds, false);
-        }
-        if prospect.step(facts, known) == Preparation::Price {
-            _ = write!(row, " price {call}");
-            prospect.price((0..16).map(|rank| survey * rank as f64 / 8.0).collect());
+            prospect.tell(Survey {
+                seconds,
+                is_native: true,
+                operations: (0..16).map(|rank| survey * rank as f64 / 8.0).collect(),
+                has_known: false,
+            });
         }
         if prospect.step(facts, known) == Preparation::Meet {
             _ = write!(row, " meet {call}");

@@ -160,7 +160,7 @@ impl State {
             return;
         }
         if let Some(learning) = &self.learning {
-            if let Some((trial, taken)) = learning.end() {
+            if let Some((trial, taken)) = learning.end(outcome != Outcome::Circulant) {
                 self.end_trial(learning, &trial, taken, outcome);
             }
         }
@@ -169,7 +169,7 @@ impl State {
     /// MPI has failed in the middle of a call: nothing is tried any more. Local.
     pub(super) fn give_up(&self) {
         if let Some(learning) = &self.learning {
-            learning.end();
+            learning.end(true);
             learning.end_all();
         }
     }
@@ -292,9 +292,9 @@ impl State {
     /// What is found out before a call. Collective at the calls where something is worth it.
     fn find_out(&self, learning: &Learning, facts: &Facts) -> Result<Option<Known>, Stop> {
         Ok(match self.next_step(learning, facts)? {
-            Preparation::Wait | Preparation::Survey | Preparation::Price => None,
+            Preparation::Wait | Preparation::Survey => None,
             Preparation::Meet => {
-                self.together(|communicator| communicator.gather_all(0))?;
+                learning.timed_operation(self.time_of_operation()?);
                 learning.met(facts);
                 None
             }
@@ -320,8 +320,8 @@ impl State {
         learning.begin_with(known)
     }
 
-    /// What the calls so far are worth, once the survey is made that is due, and the price of a
-    /// measurement told. Collective at the calls where one is.
+    /// What the calls so far are worth, once the survey is made that is due. Collective at the
+    /// calls where one is.
     fn next_step(&self, learning: &Learning, facts: &Facts) -> Result<Preparation, Stop> {
         if self.settings().select == Select::Tune {
             return Ok(Preparation::Measure);
@@ -332,29 +332,35 @@ impl State {
             self.make_survey(learning)?;
             next = learning.next_step(facts, self.known_nodes());
         }
-        if next == Preparation::Price {
-            learning.price(&self.time_of_operation()?);
-            next = learning.next_step(facts, self.known_nodes());
-        }
         Ok(next)
     }
 
-    /// All processes tell on which node they are, and how long the timed call took; rank 0 also
-    /// whether it knows communicators of as many processes. Collective.
+    /// All processes tell on which node they are, and how long what was timed took; rank 0 also
+    /// whether it knows communicators of as many processes. Before a first call nothing was timed:
+    /// an operation is. Collective.
     fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
+        if !learning.has_met() {
+            learning.timed_operation(self.time_of_operation()?);
+        }
         let is_known = self.rank() == 0 && known::is_known(self.size());
-        learning.tell(&self.survey(learning.word(is_known))?);
+        learning.tell(&self.survey(learning.words(is_known))?);
         Ok(())
     }
 
-    /// The nanoseconds that a small operation takes each process, once all have come to it.
-    /// Collective.
-    fn time_of_operation(&self) -> Result<Vec<u64>, Error> {
+    /// Waits until all processes have come. The nanoseconds that a small operation then takes this
+    /// process; on one node, where that does not matter, 0. Collective.
+    fn time_of_operation(&self) -> Result<u64, Error> {
+        let is_needed = self.known_nodes() != Some(1);
         self.together(|communicator| {
             communicator.gather_all(0)?;
             let start = Moment::now();
-            communicator.gather_all(0)?;
-            communicator.gather_all(start.elapsed())
+            Ok(match is_needed {
+                true => {
+                    communicator.gather_all(0)?;
+                    start.elapsed()
+                }
+                false => 0,
+            })
         })
     }
 
@@ -368,7 +374,10 @@ impl State {
     fn measure(&self, learning: &Learning) -> Result<Option<Known>, Stop> {
         let (processes, nodes) = (self.size(), self.nodes()?.count());
         match self.serve_on_nodes(network::measure) {
-            Ok(network) => Ok(Some(Known::new(processes, nodes, network))),
+            Ok((network, telling)) => {
+                learning.told_network(telling);
+                Ok(Some(Known::new(processes, nodes, network)))
+            }
             Err(Stop::Native(_)) => {
                 self.end_unless_delayed(learning);
                 Ok(None)

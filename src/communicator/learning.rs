@@ -18,12 +18,13 @@ use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Past, Preparation,
-    Prospect, Reason, SHARED, Select, Settings, Turn,
+    Prospect, Reason, SHARED, Select, Settings, Survey, Turn,
 };
 
-/// The bit of a word in a survey that says that a process knows such communicators. No call takes
-/// that many nanoseconds.
+/// The bits of a word in a survey that say that a process knows such communicators, and that the
+/// MPI library did not run the timed call. No call takes that many nanoseconds.
 const IS_KNOWN: u64 = 1 << 63;
+const IS_OURS: u64 = 1 << 62;
 
 /// What was measured of the calls of one communicator.
 pub(super) struct Learning {
@@ -50,8 +51,14 @@ struct Before {
     counted: Option<Facts>,
     /// When the call in progress began, if all processes came to it together.
     start: Option<Moment>,
-    /// Nanoseconds that the latest such call took this process; 0 until it has ended.
+    /// Nanoseconds that the latest such call took this process, 0 until it has ended; and whether
+    /// the MPI library ran it.
     taken: u64,
+    is_native: bool,
+    /// Nanoseconds that a small operation took this process, or 0.
+    operation: u64,
+    /// Nanoseconds that it took this process to tell what the network was measured to take, or 0.
+    telling: u64,
 }
 
 /// What is known before the first trial.
@@ -67,7 +74,7 @@ pub(super) struct Ground {
 struct Clock {
     /// Seconds, agreed: at first as predicted.
     overhead: f64,
-    /// Nanoseconds that it took this process to tell the latest time, or 0.
+    /// Nanoseconds that it took this process to tell the latest times, or 0.
     telling: u64,
 }
 
@@ -178,7 +185,7 @@ impl Learning {
         self.ground.get_or_init(|| Ground {
             clock: Mutex::new(Clock {
                 overhead: select::overhead(known.processes, known.network),
-                telling: 0,
+                telling: self.before.lock().telling,
             }),
             known,
         })
@@ -209,24 +216,40 @@ impl Learning {
         self.is_timed.store(true, Ordering::Relaxed);
     }
 
-    /// What this process says in a survey: the nanoseconds that the timed call took it, and
-    /// whether it knows such communicators.
-    pub(super) fn word(&self, is_known: bool) -> u64 {
-        let taken = self.before.lock().taken;
-        if is_known { taken | IS_KNOWN } else { taken }
+    /// Whether a call was timed since the latest survey.
+    pub(super) fn has_met(&self) -> bool {
+        self.before.lock().prospect.has_met()
+    }
+
+    /// A small operation took this process so many nanoseconds; 0, if none was timed.
+    pub(super) fn timed_operation(&self, nanoseconds: u64) {
+        self.before.lock().operation = nanoseconds;
+    }
+
+    /// What this process says in a survey: the nanoseconds that the timed call took it, who ran it,
+    /// and whether this process knows such communicators; and the nanoseconds of a small operation.
+    pub(super) fn words(&self, is_known: bool) -> [u64; 2] {
+        let before = self.before.lock();
+        let is_ours = if before.is_native { 0 } else { IS_OURS };
+        let is_known = if is_known { IS_KNOWN } else { 0 };
+        [before.taken | is_ours | is_known, before.operation]
     }
 
     /// The words of a survey, by rank.
-    pub(super) fn tell(&self, all: &[u64]) {
-        let has_known = all.iter().any(|word| word & IS_KNOWN != 0);
-        let taken = all.iter().map(|word| word & !IS_KNOWN).max().unwrap_or(0);
-        self.before.lock().prospect.tell(seconds(taken), has_known);
+    pub(super) fn tell(&self, all: &[[u64; 2]]) {
+        let has = |bit| all.iter().any(|[word, _]| word & bit != 0);
+        let taken = all.iter().map(|[word, _]| word & !(IS_KNOWN | IS_OURS));
+        self.before.lock().prospect.tell(Survey {
+            seconds: seconds(taken.max().unwrap_or(0)),
+            is_native: !has(IS_OURS),
+            operations: all.iter().map(|&[_, taken]| seconds(taken)).collect(),
+            has_known: has(IS_KNOWN),
+        });
     }
 
-    /// The nanoseconds that a small operation takes each process.
-    pub(super) fn price(&self, all: &[u64]) {
-        let all = all.iter().map(|&taken| seconds(taken)).collect();
-        self.before.lock().prospect.price(all);
+    /// The network was measured, which it took this process so many nanoseconds to tell.
+    pub(super) fn told_network(&self, nanoseconds: u64) {
+        self.before.lock().telling = nanoseconds;
     }
 
     /// Rank 0 has told what it knows.
@@ -266,7 +289,10 @@ impl Learning {
         let index = match kinds.iter().position(|(known, _)| *known == kind) {
             Some(index) => index,
             None => {
-                kinds.push((kind, first_of(kind, facts, settings, known, lesson)));
+                let such = |facts: &Facts| Kind::of(facts, settings) == Some(kind);
+                let native = self.before.lock().prospect.native_times(such);
+                let learned = first_of(kind, facts, settings, known, lesson);
+                kinds.push((kind, learned.with_native_times(&native)));
                 kinds.len() - 1
             }
         };
@@ -287,14 +313,14 @@ impl Learning {
 
     /// The end of a call. If it was tried: the trial, and the nanoseconds that it took this
     /// process.
-    pub(super) fn end(&self) -> Option<(Trial, u64)> {
+    pub(super) fn end(&self, is_native: bool) -> Option<(Trial, u64)> {
         if !self.is_timed.load(Ordering::Relaxed) {
             return None;
         }
         self.is_timed.store(false, Ordering::Relaxed);
         let mut before = self.before.lock();
         if let Some(start) = before.start.take() {
-            before.taken = start.elapsed();
+            (before.taken, before.is_native) = (start.elapsed(), is_native);
         }
         drop(before);
         let trial = self.trial.lock().take()?;

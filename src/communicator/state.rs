@@ -305,15 +305,18 @@ impl State {
     }
 
     /// Everybody's word, by rank; and which rank is on which node. Collective.
-    pub(super) fn survey(&self, word: u64) -> Result<Vec<u64>, Error> {
-        let own = [mpi::node_hash(), word];
+    pub(super) fn survey(&self, [first, second]: [u64; 2]) -> Result<Vec<[u64; 2]>, Error> {
+        let own = [mpi::node_hash(), first, second];
         let all = self.together(|communicator| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
-            let keys: Vec<u64> = all.iter().map(|[key, _]| *key).collect();
+            let keys: Vec<u64> = all.iter().map(|[key, ..]| *key).collect();
             let given = self.given_nodes(self.size);
             Arc::new(given.unwrap_or_else(|| Nodes::of_keys(&keys)))
         });
-        Ok(all.iter().map(|[_, word]| *word).collect())
+        Ok(all
+            .iter()
+            .map(|&[_, first, second]| [first, second])
+            .collect())
     }
 
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {

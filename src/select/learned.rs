@@ -17,9 +17,10 @@
 //! ```
 //!
 //! The budget: trials may take longer than the MPI library would have, by 3 % of its time for all
-//! calls so far, and by half of one of its calls. To take times counts, too. A time that is not
-//! known yet is what the cost model predicts on the network that was measured. To tune, there is no
-//! budget, and there are more samples.
+//! calls so far, and by half of one of its calls. To take times counts, too. Trials that take less
+//! than the MPI library pay for others, but are not saved up. A time that is not known yet is what
+//! the cost model predicts on the network that was measured. To tune, there is no budget, and there
+//! are more samples.
 
 use super::Network;
 use super::facts::phases;
@@ -243,6 +244,14 @@ impl Learned {
         }
     }
 
+    /// The same, where calls by the MPI library were timed before.
+    pub fn with_native_times(mut self, seconds: &[f64]) -> Learned {
+        let native = &mut self.candidates[NATIVE];
+        native.first = native.first.or(seconds.first().copied());
+        native.samples.extend(seconds);
+        self.concluded()
+    }
+
     fn concluded(mut self) -> Learned {
         self.conclude();
         self
@@ -319,11 +328,8 @@ impl Learned {
     /// The seconds of a call that was tried, and those that taking its time cost: the same on all
     /// processes.
     pub fn tell(&mut self, candidate: usize, seconds: f64, overhead: f64) {
-        let more = match self.is_in_use(candidate) {
-            true => 0.0,
-            false => (seconds - self.native()).max(0.0),
-        };
-        self.excess += overhead + more;
+        let more = self.more(candidate, seconds);
+        self.excess = (self.excess + overhead + more).max(0.0);
         let is_connected = self.is_connected && candidate == NATIVE;
         let tried = &mut self.candidates[candidate];
         if tried.first.is_some() || is_connected {
@@ -430,17 +436,25 @@ impl Learned {
 
     /// Seconds that trials will have taken more than the MPI library, after one of this candidate.
     fn excess_of(&self, candidate: usize, overhead: f64) -> f64 {
-        let more = match self.is_in_use(candidate) {
-            true => 0.0,
-            false => (self.expected(candidate) - self.native()).max(0.0),
-        };
-        self.excess + overhead + more
+        self.excess + overhead + self.more(candidate, self.expected(candidate))
     }
 
-    /// What the MPI library takes, as far as is known.
+    /// How many seconds more than the MPI library's a trial takes, if it takes so many.
+    fn more(&self, candidate: usize, seconds: f64) -> f64 {
+        match self.is_in_use(candidate) {
+            true => 0.0,
+            false => seconds - self.native(),
+        }
+    }
+
+    /// What the MPI library takes, as far as is known. Its first time alone may be far too short: a
+    /// port may let some bytes pass faster after a pause.
     fn native(&self) -> f64 {
         let native = &self.candidates[NATIVE];
-        native.known().unwrap_or(native.predicted)
+        match native.samples.is_empty() {
+            true => native.first.unwrap_or(0.0).max(native.predicted),
+            false => native.median(),
+        }
     }
 
     /// The time that a trial of ours is expected to take. A candidate without samples is expected
@@ -681,32 +695,24 @@ mod tests {
         (total, 1.25 * mean * 1000.0 * choice + trial)
     }
 
-    /// What is far slower than predicted has its last trial after 20,000 calls.
+    /// What is far slower than predicted may have its last trial after 20,000 calls.
     #[test]
     fn a_late_trial_is_one() {
-        let mut machine = Machine {
-            predicted: vec![
-                0.414_729_310_942_166_15,
-                3.848_844_644_380_162_7,
-                1.932_219_651_969_555_4,
-            ],
-            times: vec![
-                0.108_555_168_555_180_13,
-                15.083_512_601_002_479,
-                6.678_926_600_677_526,
-            ],
-            overhead: 0.175_961_684_957_563_79,
-            noise: 0.05,
-            outliers: 20,
-            seed: 18_030_235_470_601_838_572,
-        };
-        let (total, allowed) = late_calls(&mut machine);
-        let slowest = machine.times[1];
-        assert!(
-            total > allowed - 3.0 * slowest,
-            "{total}: there was no trial"
-        );
-        assert!(total <= allowed, "{total} {allowed}");
+        let late = (0..200).filter(|&seed| {
+            let mut machine = Machine {
+                predicted: vec![0.41, 3.85, 1.93],
+                times: vec![0.11, 15.1, 6.68],
+                overhead: 0.18,
+                noise: 0.05,
+                outliers: 20,
+                seed,
+            };
+            let slowest = machine.times[1];
+            let (total, allowed) = late_calls(&mut machine);
+            assert!(total <= allowed, "{seed}: {total} {allowed}");
+            total > allowed - 3.0 * slowest
+        });
+        assert!(late.count() > 0, "there was no late trial");
     }
 
     /// The candidates that may be tried, and the MPI library.
@@ -831,6 +837,52 @@ mod tests {
         let nanoseconds = |seconds: f64| (seconds * 1e9).round();
         assert_eq!(nanoseconds(overhead(16, network)), 410_000.0);
         assert_eq!(nanoseconds(measured_overhead(3e-4)), 610_000.0);
+    }
+
+    /// What is tried until ours is used, and at which call it is.
+    fn trials_until_used(mut learned: Learned, native: &[f64], overhead: f64) -> (Vec<usize>, u64) {
+        let (mut trials, mut native) = (Vec::new(), native.iter());
+        loop {
+            match learned.turn(|_| overhead) {
+                Turn::Use(candidate) if candidate != NATIVE => return (trials, learned.calls),
+                Turn::Use(_) => {}
+                Turn::Try(candidate) => {
+                    trials.push(candidate);
+                    let seconds = match candidate {
+                        NATIVE => native.next().copied().unwrap_or(1.0),
+                        _ => 0.4,
+                    };
+                    learned.tell(candidate, seconds, overhead);
+                }
+            }
+        }
+    }
+
+    /// Calls by the MPI library that were timed before need not be tried again.
+    #[test]
+    fn native_times_from_before_count() {
+        let learned = Learned::new(&[1.0, 0.5, 0.6]);
+        let (all, _) = trials_until_used(learned.clone(), &[], 0.0);
+        let (fewer, _) = trials_until_used(learned.with_native_times(&[1.0]), &[], 0.0);
+        assert_eq!([NATIVE; 2], all[..2]);
+        assert_eq!(fewer, all[2..]);
+    }
+
+    /// Trials of what is faster pay for what it takes to take times: the next one need not wait.
+    #[test]
+    fn gains_pay_for_trials() {
+        let learned = Learned::new(&[1.0, 0.5, 0.6]);
+        let (trials, call) = trials_until_used(learned, &[], 0.2);
+        assert_eq!(call, trials.len() as u64 + 1);
+    }
+
+    /// A first native call that was far faster than the others does not put off trials.
+    #[test]
+    fn a_first_native_time_may_be_far_too_short() {
+        let learned = Learned::new(&[1.0, 0.5, 0.6]);
+        let (_, usual) = trials_until_used(learned.clone(), &[], 0.2);
+        let (_, call) = trials_until_used(learned, &[0.01], 0.2);
+        assert_eq!(call, usual);
     }
 
     /// Seconds of a call natively and by the fastest of ours: predicted, and then as measured.

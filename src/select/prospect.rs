@@ -12,10 +12,8 @@
 //!             if it does: nothing, until a private communicator costs little beside the calls so
 //!             far; then that network and what was learned on it, if it has as many nodes
 //!             nothing, until a measurement of the network costs little beside the calls so far;
-//!             then, between nodes: a survey, if there was none; and how long does a small
-//!             operation take, if that matters?
-//!             if a measurement costs little then, too: what rank 0 knows by now, or else that. It
-//!             is the end of this stage
+//!             then, between nodes, a survey, if there was none
+//!             then what rank 0 knows by now, or else that measurement. It is the end of this stage
 //! ```
 //!
 //! Before a survey, times are those of the shipped networks. After it they are corrected by how
@@ -28,7 +26,8 @@
 //! case there is a survey without a time. On one node calls take so little time that they are
 //! surveyed later, if the launcher tells that there is one.
 //!
-//! A survey is two small operations, with the wait. A measurement between nodes makes a private
+//! A survey is two small operations, with the wait; between nodes it is three, of which one is
+//! timed. A measurement between nodes makes a private
 //! communicator, and opens connections: with Open MPI on 16 emulated hosts it took 30 to 50 times
 //! as long as a small operation, and 4 to 20 times as long as its messages were predicted to take.
 //! A process that loses its processor makes a call long, and a measurement too early.
@@ -48,17 +47,21 @@ pub const LARGE: (usize, usize) = (32 << 10, 3);
 /// From one survey to the next, what the calls cost grows by this factor.
 const SURVEYS_APART: u64 = 4;
 
+/// Small operations of a survey between nodes.
+const OPERATIONS_OF_SURVEY: f64 = 3.0;
+/// What takes longer than predicted counts so many times the prediction at most.
+const MOST: f64 = 6.0;
+
 /// What is to be done before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preparation {
     /// Nothing.
     Wait,
-    /// All processes wait for each other, and the call is timed.
+    /// All processes wait for each other, and the call is timed; between nodes a small operation,
+    /// too.
     Meet,
-    /// All processes tell on which node they are, and how long the timed call took.
+    /// All processes tell on which node they are, and how long what was timed took.
     Survey,
-    /// All processes tell how long a small operation takes.
-    Price,
     /// Rank 0 tells what it knows of such communicators.
     TakeOver,
     /// The network is measured, over a private communicator, unless rank 0 knows it by now.
@@ -76,16 +79,39 @@ pub struct Prospect {
     calls: u64,
     /// The call to which all processes came together: the next survey tells what it took.
     met: Option<Facts>,
-    /// The calls that were timed, and the seconds of each from when all had come to it.
-    timed: Vec<(Facts, f64)>,
+    timed: Vec<Timed>,
     /// Whether there was a survey. Which process is on which node may be known from elsewhere.
     is_surveyed: bool,
-    /// The seconds that a small operation took, if one was timed since the latest survey.
-    operation: Option<f64>,
+    /// The seconds that a small operation took before the latest survey, or 0.
+    operation: f64,
     /// Whether rank 0 knows a communicator of as many processes, and was not asked about it.
     has_known: bool,
     /// The next survey is made when the least cost has come to this.
     next_survey: Cost,
+}
+
+/// What all processes have told each other.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// The seconds that the timed call took until all had left it, or 0 if none was timed.
+    pub seconds: f64,
+    /// Whether the MPI library ran it.
+    pub is_native: bool,
+    /// The seconds that a small operation took each process, or 0 if none was timed. Who comes last
+    /// to it sees the least of it.
+    pub operations: Vec<f64>,
+    /// Whether rank 0 knows a communicator of as many processes.
+    pub has_known: bool,
+}
+
+/// A call that was timed.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    facts: Facts,
+    /// From when all had come to it.
+    seconds: f64,
+    /// Whether the MPI library ran it.
+    is_native: bool,
 }
 
 impl Prospect {
@@ -105,20 +131,19 @@ impl Prospect {
                 Preparation::TakeOver
             }
             Some(nodes) if self.measurement(facts, nodes).is_affordable() => {
-                self.way_to_measurement(facts, nodes)
+                self.way_to_measurement(nodes)
             }
             _ if self.is_survey_affordable(facts, nodes) => self.way_to_survey(),
             _ => Preparation::Wait,
         }
     }
 
-    /// Between nodes there has to be a survey. A small operation is timed where it matters.
-    fn way_to_measurement(&self, facts: &Facts, nodes: usize) -> Preparation {
-        match self.operation {
-            _ if nodes == 1 => Preparation::Measure,
-            _ if !self.is_surveyed => self.way_to_survey(),
-            None if !self.is_affordable_anyway(facts, nodes) => Preparation::Price,
-            _ => Preparation::Measure,
+    /// Between nodes there has to be a survey.
+    fn way_to_measurement(&self, nodes: usize) -> Preparation {
+        match nodes {
+            1 => Preparation::Measure,
+            _ if self.is_surveyed => Preparation::Measure,
+            _ => self.way_to_survey(),
         }
     }
 
@@ -135,15 +160,21 @@ impl Prospect {
         self.met = Some(*facts);
     }
 
+    /// Whether a call was timed since the latest survey.
+    pub fn has_met(&self) -> bool {
+        self.met.is_some()
+    }
+
     /// For how many calls of these facts, after the one that was counted, there is nothing to be
     /// done, nor a time to be taken: half of those until there is, since other calls count, too.
     pub fn idle_calls(&self, facts: &Facts, nodes: Option<usize>) -> u64 {
         if self.met.is_some() {
             return 0;
         }
-        let survey = self
-            .survey(facts, nodes)
-            .missing(self.next_survey.on(assumed(nodes)));
+        let due = self.next_survey.on(assumed(nodes));
+        let survey = self.survey(facts, nodes).missing(due);
+        let again = self.another_survey(facts, nodes);
+        let survey = again.map_or(survey, |again| again.missing(0.0).max(survey));
         let measurement = nodes.map(|nodes| self.measurement(facts, nodes).missing(0.0));
         let service = nodes.filter(|_| self.has_known);
         let service = service.map(|nodes| self.service(facts, nodes).missing(0.0));
@@ -158,27 +189,30 @@ impl Prospect {
         self.calls += calls;
     }
 
-    /// The outcome of a survey: the seconds that the timed call took until all processes had left
-    /// it, or 0 if none was timed; and whether rank 0 knows a communicator of as many processes.
-    pub fn tell(&mut self, seconds: f64, has_known: bool) {
-        let met = self.met.take().filter(|_| seconds > 0.0);
-        self.timed.extend(met.map(|facts| (facts, seconds)));
+    /// The outcome of a survey.
+    pub fn tell(&mut self, survey: Survey) {
+        let met = self.met.take().filter(|_| survey.seconds > 0.0);
+        self.timed.extend(met.map(|facts| Timed {
+            facts,
+            seconds: survey.seconds,
+            is_native: survey.is_native,
+        }));
         self.is_surveyed = true;
-        // An operation may have waited for processors: the next one may take less.
-        self.operation = None;
-        self.has_known = has_known;
+        self.operation = median(survey.operations).unwrap_or(0.0);
+        self.has_known = survey.has_known;
         self.next_survey = self.least.times(SURVEYS_APART);
-    }
-
-    /// The seconds that a small operation takes each process. Who comes last to it sees the least
-    /// of it.
-    pub fn price(&mut self, seconds: Vec<f64>) {
-        self.operation = median(seconds);
     }
 
     /// Rank 0 has told what it knows. If that is nothing, it is asked again before a measurement.
     pub fn was_told(&mut self) {
         self.has_known = false;
+    }
+
+    /// The seconds of the timed calls that the MPI library ran and that are `such`.
+    pub fn native_times(&self, such: impl Fn(&Facts) -> bool) -> Vec<f64> {
+        let timed = self.timed.iter();
+        let timed = timed.filter(|timed| timed.is_native && such(&timed.facts));
+        timed.map(|timed| timed.seconds).collect()
     }
 
     /// Whether a survey costs little beside the calls so far. There must be a call to time, unless
@@ -194,20 +228,42 @@ impl Prospect {
         (self.calls > 1 || is_worth_it())
             && survey.spent >= self.next_survey.on(assumed(nodes))
             && survey.is_affordable()
+            && self
+                .another_survey(facts, nodes)
+                .is_none_or(|again| again.is_affordable())
     }
 
-    /// Two operations of q rounds, before and after a call. They may take more than a call at once,
+    /// Operations of q rounds, before and after a call. They may take more than a call at once,
     /// unless that is on one node: on 16 processes they come after some ten broadcasts of 16 KiB,
     /// and two of 64 KiB.
     fn survey(&self, facts: &Facts, nodes: Option<usize>) -> Expense {
         let network = assumed(nodes);
-        let rounds = 2.0 * f64::from(phases(facts.processes));
+        let operations = match nodes {
+            Some(1) => 2.0,
+            _ => OPERATIONS_OF_SURVEY,
+        };
+        let rounds = operations * f64::from(phases(facts.processes));
         Expense {
             price: UNUSUAL + network.seconds(rounds, 0.0),
             spent: self.least.on(network),
             call: least(facts).on(network),
-            advance: if nodes == Some(1) { ADVANCE } else { 1.6 },
+            advance: if nodes == Some(1) { ADVANCE } else { 2.4 },
         }
+    }
+
+    /// Between nodes the latest survey tells what another one takes beside the calls. (It may have
+    /// waited for processors, so that counts so many times what is predicted at most.)
+    fn another_survey(&self, facts: &Facts, nodes: Option<usize>) -> Option<Expense> {
+        let nodes = nodes.filter(|&nodes| nodes > 1 && self.is_surveyed)?;
+        let rounds = f64::from(phases(facts.processes));
+        let survey = self.beside_calls(facts, nodes, |network| {
+            let predicted = UNUSUAL + network.seconds(rounds, 0.0);
+            OPERATIONS_OF_SURVEY * self.operation.min(MOST * predicted)
+        });
+        Some(Expense {
+            advance: 0.0,
+            ..survey
+        })
     }
 
     /// To make what calls of ours need.
@@ -215,29 +271,18 @@ impl Prospect {
         self.beside_calls(facts, nodes, |network| equipment(facts, nodes, network))
     }
 
-    /// Whether a measurement is affordable, however long a small operation takes.
-    fn is_affordable_anyway(&self, facts: &Facts, nodes: usize) -> bool {
-        let dearest = self.measurement_beside(facts, nodes, f64::INFINITY);
-        dearest.is_affordable()
-    }
-
+    /// To make what calls of ours need, and to measure the network. Between nodes that is at least
+    /// so many small operations; but not more than so many times what is predicted, since one may
+    /// have waited for processors.
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
-        self.measurement_beside(facts, nodes, self.operation.unwrap_or(0.0))
-    }
-
-    /// To make what calls of ours need, and to measure the network, where a small operation takes
-    /// so many seconds. Between nodes that is at least so many of these; but not more than so many
-    /// times what is predicted, since one may have waited for processors.
-    fn measurement_beside(&self, facts: &Facts, nodes: usize, operation: f64) -> Expense {
         const OPERATIONS: f64 = 30.0;
-        const MOST: f64 = 6.0;
         // An operation of q rounds before the messages, and one after them.
         let messages = [SMALL, LARGE].map(|(bytes, times)| (bytes * (1 + times), 1 + times));
         let [(few, short), (many, long)] = messages;
         let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
         let least = match nodes {
             1 => 0.0,
-            _ => OPERATIONS * operation,
+            _ => OPERATIONS * self.operation,
         };
         self.beside_calls(facts, nodes, |network| {
             let made = equipment(facts, nodes, network);
@@ -252,7 +297,7 @@ impl Prospect {
     fn corrected(&self, shipped: Network, cost_of: impl Fn(&Facts) -> Cost) -> Network {
         let timed = self.timed.iter();
         let mut timed: Vec<_> = timed
-            .map(|(facts, seconds)| (cost_of(facts), *seconds))
+            .map(|timed| (cost_of(&timed.facts), timed.seconds))
             .collect();
         let excess = |&(cost, seconds): &(Cost, f64)| seconds / cost.on(shipped);
         timed.sort_by(|one, other| excess(one).total_cmp(&excess(other)));
@@ -395,6 +440,15 @@ mod tests {
         }
     }
 
+    /// A survey of a native call that took so many seconds.
+    fn timed(seconds: f64) -> Survey {
+        Survey {
+            seconds,
+            is_native: true,
+            ..Survey::default()
+        }
+    }
+
     /// At which call of `facts` its network is measured, if a call takes `seconds`, and how many
     /// surveys there were.
     fn measured_at(facts: Facts, nodes: usize, seconds: f64) -> (usize, usize) {
@@ -409,12 +463,12 @@ mod tests {
             if prospect.step(&facts, known) == Preparation::Survey {
                 known = Some(nodes);
                 surveys += 1;
-                prospect.tell(seconds, false);
-            }
-            if prospect.step(&facts, known) == Preparation::Price {
-                // Who comes last sees little of it.
+                // Who comes last sees little of an operation.
                 let (last, others) = (vec![1e-6; 5], vec![survey; 11]);
-                prospect.price([last, others].concat());
+                prospect.tell(Survey {
+                    operations: [last, others].concat(),
+                    ..timed(seconds)
+                });
             }
             match prospect.step(&facts, known) {
                 Preparation::Measure => return (call, surveys),
@@ -429,7 +483,7 @@ mod tests {
     /// need not wait for long.
     #[test]
     fn slow_networks_are_measured_soon() {
-        for (bytes, seconds, latest) in [(262_144, 0.4, 3), (65_536, 0.08, 4), (16_384, 0.012, 13)]
+        for (bytes, seconds, latest) in [(262_144, 0.4, 3), (65_536, 0.08, 4), (16_384, 0.012, 14)]
         {
             let (call, surveys) = measured_at(bcast(bytes), 16, seconds);
             assert!(call <= latest && surveys <= 2, "{bytes} {call} {surveys}");
@@ -462,7 +516,10 @@ mod tests {
                 Preparation::Meet => prospect.met(&facts),
                 Preparation::Survey => {
                     nodes = Some(16);
-                    prospect.tell(1.5e-3, true);
+                    prospect.tell(Survey {
+                        has_known: true,
+                        ..timed(1.5e-3)
+                    });
                 }
                 _ => {}
             }
@@ -481,20 +538,21 @@ mod tests {
     /// all the same. On one node there is none.
     #[test]
     fn a_survey_precedes_a_measurement_between_nodes() {
-        use Preparation::{Measure, Price, Survey};
+        let (survey, measure) = (Preparation::Survey, Preparation::Measure);
         for (nodes, bytes, steps) in [
-            (16, 1 << 18, &[Survey, Price, Measure][..]),
-            (16, 1 << 26, &[Survey, Measure]),
-            (1, 1 << 28, &[Measure]),
+            (16, 1 << 18, &[survey, measure][..]),
+            (16, 1 << 26, &[survey, measure]),
+            (1, 1 << 28, &[measure]),
         ] {
             let (facts, mut prospect) = (bcast(bytes), Prospect::default());
             prospect.count(&facts);
             for &expected in steps {
                 assert_eq!(prospect.step(&facts, Some(nodes)), expected);
-                match expected {
-                    Survey => prospect.tell(0.0, false),
-                    Price => prospect.price(vec![1e-6; 16]),
-                    _ => {}
+                if expected == survey {
+                    prospect.tell(Survey {
+                        operations: vec![1e-6; 16],
+                        ..Survey::default()
+                    });
                 }
             }
         }
@@ -515,7 +573,7 @@ mod tests {
             let mut prospect = Prospect::default();
             for &seconds in times {
                 prospect.met(&facts);
-                prospect.tell(seconds, false);
+                prospect.tell(timed(seconds));
             }
             let corrected = |timed| Prospect {
                 timed,
@@ -525,7 +583,11 @@ mod tests {
                 let network = prospect.corrected(Network::SHIPPED, native::shipped_cost);
                 network.encode()
             };
-            let expected = corrected(vec![(facts, typical)]);
+            let expected = corrected(vec![Timed {
+                facts,
+                seconds: typical,
+                is_native: true,
+            }]);
             assert_eq!(network(&prospect), network(&expected));
         }
     }
@@ -538,6 +600,49 @@ mod tests {
         let (call, surveys) = waits(1.0);
         assert!(surveys > 1 && call < 1000, "{call} {surveys}");
         assert_eq!(waits(10.0), (call, surveys));
+    }
+
+    /// Calls that the MPI library ran, and that were timed, are remembered.
+    #[test]
+    fn native_times_are_those_of_such_calls() {
+        let mut prospect = Prospect::default();
+        for (bytes, seconds, is_native) in
+            [(65_536, 0.5, true), (65_536, 0.2, false), (9, 0.1, true)]
+        {
+            prospect.met(&bcast(bytes));
+            prospect.tell(Survey {
+                is_native,
+                ..timed(seconds)
+            });
+        }
+        // Nobody met for this one.
+        prospect.tell(timed(0.3));
+        assert_eq!(prospect.native_times(|facts| facts.bytes == 65_536), [0.5]);
+    }
+
+    /// A second survey, which the first has shown to take as long as two calls, waits for longer
+    /// than the first did; one that takes little beside a call does not.
+    #[test]
+    fn a_dear_survey_is_seldom_repeated() {
+        let second = |operation: f64| {
+            let (mut prospect, facts) = (Prospect::default(), bcast(16_384));
+            let mut surveys = (1..10_000).filter(|_| {
+                prospect.count(&facts);
+                let nodes = prospect.is_surveyed.then_some(16);
+                let step = prospect.step(&facts, nodes);
+                match step {
+                    Preparation::Meet => prospect.met(&facts),
+                    Preparation::Survey => prospect.tell(Survey {
+                        operations: vec![operation; 16],
+                        ..timed(1e-3)
+                    }),
+                    _ => {}
+                }
+                step == Preparation::Survey
+            });
+            surveys.nth(1)
+        };
+        assert!(second(0.7e-3) > second(1e-6).map(|call| call + 20));
     }
 
     /// What a measurement takes is a small part of the calls until then, on networks of any speed.

@@ -47,8 +47,8 @@ pub fn entry(settings: &Settings) -> String {
     format!("{}-{layout:x}-{PROTOCOL}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The number of the protocol: counts changes of the messages here.
-const PROTOCOL: u32 = 2;
+/// The number of the protocol: counts changes of what processes tell each other.
+const PROTOCOL: u32 = 3;
 
 /// Calls the roll, and has the line for the owner of the job said by one process, should there be
 /// one. None, if there is no store. `settings` are this process's own. Collective over the
