@@ -984,11 +984,14 @@ fn all_rules_are_agreed_on() {
 }
 
 /// Ranks have the same circulant if their first words agree: a hash (FNV-1a) of the names of all
-/// variables, of the word that is none, and of candidates, each with a zero after it, and of the version.
+/// variables, of the word that is none, of candidates and of the protocol, each with a zero after it, and of the version.
 #[test]
 fn the_first_word_says_which_circulant_it_is() {
     let names = describe().map(|variable| variable.name);
-    let names = names.chain(["is_on_one_node"]).chain(CANDIDATES);
+    let names = names
+        .chain(["is_on_one_node"])
+        .chain(CANDIDATES)
+        .chain(["protocol 3"]);
     let mut hash = 14_695_981_039_346_656_037_u64;
     for name in names.chain([env!("CARGO_PKG_VERSION")]) {
         for byte in format!("{name}\0").into_bytes() {

@@ -86,7 +86,12 @@ impl State {
                 let choice = self.choose_by_model(facts)?;
                 return Ok(self.settle_for_good(facts, choice));
             }
-            None => self.choose_by_model(facts)?,
+            None => {
+                let choice = self.choose_by_model(facts)?;
+                // To find the nodes is no part of a timed call.
+                self.begin(Moment::now());
+                choice
+            }
         };
         if learning.ground().is_some() {
             return Ok(choice);
@@ -294,7 +299,7 @@ impl State {
         Ok(match self.next_step(learning, facts)? {
             Preparation::Wait | Preparation::Survey => None,
             Preparation::Meet => {
-                learning.timed_operation(self.time_of_operation()?);
+                learning.keep_time_of_operation(self.time_of_operation()?);
                 learning.met(facts);
                 None
             }
@@ -336,11 +341,11 @@ impl State {
     }
 
     /// All processes tell on which node they are, and how long what was timed took; rank 0 also
-    /// whether it knows communicators of as many processes. Before a first call nothing was timed:
-    /// an operation is. Collective.
+    /// whether it knows communicators of as many processes. If no call was timed, a small operation
+    /// is timed now. Collective.
     fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
         if !learning.has_met() {
-            learning.timed_operation(self.time_of_operation()?);
+            learning.keep_time_of_operation(self.time_of_operation()?);
         }
         let is_known = self.rank() == 0 && known::is_known(self.size());
         learning.tell(&self.survey(learning.words(is_known))?);
@@ -375,7 +380,7 @@ impl State {
         let (processes, nodes) = (self.size(), self.nodes()?.count());
         match self.serve_on_nodes(network::measure) {
             Ok((network, telling)) => {
-                learning.told_network(telling);
+                learning.keep_time_of_telling(telling);
                 Ok(Some(Known::new(processes, nodes, network)))
             }
             Err(Stop::Native(_)) => {

@@ -213,6 +213,7 @@ impl Learning {
         let mut before = self.before.lock();
         before.prospect.met(facts);
         (before.start, before.taken) = (Some(Moment::now()), 0);
+        before.is_native = false;
         self.is_timed.store(true, Ordering::Relaxed);
     }
 
@@ -222,7 +223,7 @@ impl Learning {
     }
 
     /// A small operation took this process so many nanoseconds; 0, if none was timed.
-    pub(super) fn timed_operation(&self, nanoseconds: u64) {
+    pub(super) fn keep_time_of_operation(&self, nanoseconds: u64) {
         self.before.lock().operation = nanoseconds;
     }
 
@@ -248,7 +249,7 @@ impl Learning {
     }
 
     /// The network was measured, which it took this process so many nanoseconds to tell.
-    pub(super) fn told_network(&self, nanoseconds: u64) {
+    pub(super) fn keep_time_of_telling(&self, nanoseconds: u64) {
         self.before.lock().telling = nanoseconds;
     }
 

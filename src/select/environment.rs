@@ -235,16 +235,19 @@ impl Settings {
     }
 }
 
-/// A word that differs between versions of circulant, and between tables of variables and of
-/// candidates. It is an FNV-1a hash of the names of the words that are encoded, of those of the
-/// candidates, in order, and of the version. The version is part of it because the ranks must also
-/// agree on the constants of the cost model.
+/// Counts changes of what processes tell each other.
+const PROTOCOL: &str = "protocol 3";
+
+/// A word that differs between versions of circulant, between tables of variables and of
+/// candidates, and between protocols. It is an FNV-1a hash of the names of the words that are
+/// encoded, of those of the candidates, in order, of the protocol and of the version. The version
+/// is part of it because the ranks must also agree on the constants of the cost model.
 fn layout() -> u64 {
     let names = variables().map(|variable| variable.name);
     let bytes = names
         .chain(["is_on_one_node"])
         .chain(CANDIDATES)
-        .chain([env!("CARGO_PKG_VERSION")])
+        .chain([PROTOCOL, env!("CARGO_PKG_VERSION")])
         .flat_map(|name| name.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -9,7 +9,7 @@
 //! each call:  the candidate with the fewest samples, if the budget allows
 //!             else the fastest so far; native, until times are known
 //! each time:  the first of a candidate opens connections, and does not count; but the MPI library
-//!             has none to open on one node
+//!             has none to open on one node, or where calls of it were timed before
 //!             a candidate that is four times slower each time is out; so is one all of whose
 //!             samples, two at least and five if it is close, are slower than all of the fastest's
 //! settled:    all that are left have enough samples; the MPI library and the fastest of ours have
@@ -105,7 +105,7 @@ pub struct Learned {
     /// Seconds that trials took more than the MPI library would have.
     excess: f64,
     choice: Option<Incumbent>,
-    /// Whether the first time of the MPI library counts.
+    /// Whether the first time of the MPI library counts, as it opens no connections.
     is_connected: bool,
     /// What follows from the times so far: who is to be tried next, if somebody is, and who runs
     /// the calls meanwhile.
@@ -180,6 +180,13 @@ impl Record {
         }
     }
 
+    /// Whether all that is known is one time, or that of a first call and one, that is far shorter
+    /// than predicted: a port may let some bytes pass faster after a pause.
+    fn is_doubtful(&self) -> bool {
+        let is_short = |seconds| HOPELESS * seconds < self.predicted;
+        self.samples.len() < 2 && self.known().is_some_and(is_short)
+    }
+
     /// Whether one time that is far off makes no difference to its median.
     fn is_sampled(&self) -> bool {
         self.samples.len() >= SAMPLES
@@ -244,8 +251,9 @@ impl Learned {
         }
     }
 
-    /// The same, where calls by the MPI library were timed before.
+    /// The same, where calls by the MPI library that opened no connections were timed before.
     pub fn with_native_times(mut self, seconds: &[f64]) -> Learned {
+        self.is_connected |= !seconds.is_empty();
         let native = &mut self.candidates[NATIVE];
         native.first = native.first.or(seconds.first().copied());
         native.samples.extend(seconds);
@@ -372,13 +380,10 @@ impl Learned {
             false => samples,
         };
         let wanting = left.filter(|(index, candidate)| candidate.samples.len() < wanted(*index));
-        let order = |(index, candidate): &(usize, &Record)| {
-            let seconds = if *index == NATIVE {
-                0.0
-            } else {
-                candidate.predicted
-            };
-            (candidate.samples.len(), seconds)
+        let order = |(index, candidate): &(usize, &Record)| match *index {
+            NATIVE if candidate.is_doubtful() => (0, 0.0),
+            NATIVE => (candidate.samples.len(), 0.0),
+            _ => (candidate.samples.len(), candidate.predicted),
         };
         let first = wanting.min_by(|a, b| {
             let ((fewest, soonest), (few, soon)) = (order(a), order(b));
@@ -447,13 +452,12 @@ impl Learned {
         }
     }
 
-    /// What the MPI library takes, as far as is known. Its first time alone may be far too short: a
-    /// port may let some bytes pass faster after a pause.
+    /// What the MPI library takes, as far as is known.
     fn native(&self) -> f64 {
         let native = &self.candidates[NATIVE];
-        match native.samples.is_empty() {
-            true => native.first.unwrap_or(0.0).max(native.predicted),
-            false => native.median(),
+        match native.known() {
+            Some(seconds) if !native.is_doubtful() => seconds,
+            _ => native.predicted,
         }
     }
 
@@ -681,12 +685,12 @@ mod tests {
         })
     }
 
-    /// Seconds of 1000 calls after many, where a time in twenty is an outlier, and how many are
+    /// Seconds of 1000 calls after so many, where a time in twenty is an outlier, and how many are
     /// allowed: those of a good choice, and of one trial. The budget for one that is dear is saved
     /// up over more calls than these.
-    fn late_calls(machine: &mut Machine) -> (f64, f64) {
+    fn late_calls(machine: &mut Machine, before: usize) -> (f64, f64) {
         let mut learned = Learned::new(&machine.predicted);
-        machine.run(&mut learned, 20_000);
+        machine.run(&mut learned, before);
         let (total, _) = machine.run(&mut learned, 1000);
         let mean = 1.0 + machine.noise / 2.0 + 2.0 / 20.0;
         let choice = machine.times[NATIVE].max(machine.best());
@@ -695,22 +699,22 @@ mod tests {
         (total, 1.25 * mean * 1000.0 * choice + trial)
     }
 
-    /// What is far slower than predicted may have its last trial after 20,000 calls.
+    /// What is far slower than predicted has its last trial after many thousand calls.
     #[test]
     fn a_late_trial_is_one() {
-        let late = (0..200).filter(|&seed| {
+        let late = (5..40).filter(|thousands| {
             let mut machine = Machine {
                 predicted: vec![0.41, 3.85, 1.93],
                 times: vec![0.11, 15.1, 6.68],
                 overhead: 0.18,
                 noise: 0.05,
                 outliers: 20,
-                seed,
+                seed: 1,
             };
-            let slowest = machine.times[1];
-            let (total, allowed) = late_calls(&mut machine);
-            assert!(total <= allowed, "{seed}: {total} {allowed}");
-            total > allowed - 3.0 * slowest
+            let (total, allowed) = late_calls(&mut machine, thousands * 1000);
+            assert!(total <= allowed, "{thousands}: {total} {allowed}");
+            // Of 1000 calls by the MPI library the noise and the outliers are an eighth.
+            total > 1000.0 * 1.125 * 0.11 + 0.5 * 15.1
         });
         assert!(late.count() > 0, "there was no late trial");
     }
@@ -812,7 +816,7 @@ mod tests {
         /// Single times that are far off do not lead to a bad choice for ever.
         #[test]
         fn outliers_do_little_harm(mut machine in machines(0.05, 20)) {
-            let (total, allowed) = late_calls(&mut machine);
+            let (total, allowed) = late_calls(&mut machine, 20_000);
             prop_assert!(total <= allowed, "{total} {allowed} {machine:?}");
         }
 
@@ -866,6 +870,24 @@ mod tests {
         let (fewer, _) = trials_until_used(learned.with_native_times(&[1.0]), &[], 0.0);
         assert_eq!([NATIVE; 2], all[..2]);
         assert_eq!(fewer, all[2..]);
+    }
+
+    /// One native call that was far slower than the others, and that was timed before, does not put
+    /// the MPI library out.
+    #[test]
+    fn one_native_time_from_before_may_be_far_too_long() {
+        let mut machine = Machine::free([1.0, 1.5], [1.0, 1.5], 0.0, 1);
+        let mut learned = Learned::new(&machine.predicted).with_native_times(&[10.0]);
+        assert_eq!(machine.run(&mut learned, 50).1, NATIVE);
+        assert_eq!(learned.choice(), Some(NATIVE));
+    }
+
+    /// One that was far too short does not put off trials.
+    #[test]
+    fn one_native_time_from_before_may_be_far_too_short() {
+        let learned = Learned::new(&[1.0, 0.5, 0.6]).with_native_times(&[0.1]);
+        let (_, call) = trials_until_used(learned, &[], 0.2);
+        assert!(call < 20, "{call}");
     }
 
     /// Trials of what is faster pay for what it takes to take times: the next one need not wait.

@@ -26,11 +26,12 @@
 //! case there is a survey without a time. On one node calls take so little time that they are
 //! surveyed later, if the launcher tells that there is one.
 //!
-//! A survey is two small operations, with the wait; between nodes it is three, of which one is
-//! timed. A measurement between nodes makes a private
-//! communicator, and opens connections: with Open MPI on 16 emulated hosts it took 30 to 50 times
-//! as long as a small operation, and 4 to 20 times as long as its messages were predicted to take.
-//! A process that loses its processor makes a call long, and a measurement too early.
+//! A survey is three small operations, with the wait, of which one is timed: it tells what another
+//! survey takes, and a measurement. On one node, where that does not matter, it is two. A
+//! measurement between nodes makes a private communicator, and opens connections: with Open MPI on
+//! 16 emulated hosts it took 30 to 50 times as long as a small operation, and 4 to 20 times as long
+//! as its messages were predicted to take. A process that loses its processor makes a call long,
+//! and a measurement too early.
 
 use super::candidates::slot_bytes;
 use super::learned::{
@@ -47,18 +48,19 @@ pub const LARGE: (usize, usize) = (32 << 10, 3);
 /// From one survey to the next, what the calls cost grows by this factor.
 const SURVEYS_APART: u64 = 4;
 
-/// Small operations of a survey between nodes.
+/// Small operations of a survey, unless all processes are on one node.
 const OPERATIONS_OF_SURVEY: f64 = 3.0;
-/// What takes longer than predicted counts so many times the prediction at most.
-const MOST: f64 = 6.0;
+/// What takes longer than predicted counts so many times the prediction at most, since it may have
+/// waited for processors.
+const MOST_TIMES_PREDICTED: f64 = 6.0;
 
 /// What is to be done before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preparation {
     /// Nothing.
     Wait,
-    /// All processes wait for each other, and the call is timed; between nodes a small operation,
-    /// too.
+    /// All processes wait for each other, and the call is timed; so is a small operation, unless
+    /// they are on one node.
     Meet,
     /// All processes tell on which node they are, and how long what was timed took.
     Survey,
@@ -77,13 +79,18 @@ pub struct Prospect {
     least: Cost,
     /// Calls so far, with the one that was counted.
     calls: u64,
-    /// The call to which all processes came together: the next survey tells what it took.
-    met: Option<Facts>,
+    /// The operations and classes of sizes of the calls so far, and whether the call that was
+    /// counted is the first of its own: it may open connections.
+    seen: Vec<(Operation, u32)>,
+    is_first: bool,
+    /// The call to which all processes came together, and whether it is such a first one: the next
+    /// survey tells what it took.
+    met: Option<(Facts, bool)>,
     timed: Vec<Timed>,
     /// Whether there was a survey. Which process is on which node may be known from elsewhere.
     is_surveyed: bool,
     /// The seconds that a small operation took before the latest survey, or 0.
-    operation: f64,
+    small_operation: f64,
     /// Whether rank 0 knows a communicator of as many processes, and was not asked about it.
     has_known: bool,
     /// The next survey is made when the least cost has come to this.
@@ -112,6 +119,8 @@ struct Timed {
     seconds: f64,
     /// Whether the MPI library ran it.
     is_native: bool,
+    /// Whether it was the first of its operation and class of sizes.
+    is_first: bool,
 }
 
 impl Prospect {
@@ -121,6 +130,11 @@ impl Prospect {
         self.spent = self.spent.and(native);
         self.least = self.least.and(least(facts));
         self.calls += 1;
+        let class = (facts.operation, facts.bytes.max(1).ilog2());
+        self.is_first = !self.seen.contains(&class);
+        if self.is_first {
+            self.seen.push(class);
+        }
     }
 
     /// What is to be done before the call that was counted, on so many nodes, if that is known.
@@ -157,7 +171,7 @@ impl Prospect {
 
     /// All processes have come to the call that was counted: it is timed.
     pub fn met(&mut self, facts: &Facts) {
-        self.met = Some(*facts);
+        self.met = Some((*facts, self.is_first));
     }
 
     /// Whether a call was timed since the latest survey.
@@ -192,13 +206,14 @@ impl Prospect {
     /// The outcome of a survey.
     pub fn tell(&mut self, survey: Survey) {
         let met = self.met.take().filter(|_| survey.seconds > 0.0);
-        self.timed.extend(met.map(|facts| Timed {
+        self.timed.extend(met.map(|(facts, is_first)| Timed {
             facts,
             seconds: survey.seconds,
             is_native: survey.is_native,
+            is_first,
         }));
         self.is_surveyed = true;
-        self.operation = median(survey.operations).unwrap_or(0.0);
+        self.small_operation = median(survey.operations).unwrap_or(0.0);
         self.has_known = survey.has_known;
         self.next_survey = self.least.times(SURVEYS_APART);
     }
@@ -208,10 +223,11 @@ impl Prospect {
         self.has_known = false;
     }
 
-    /// The seconds of the timed calls that the MPI library ran and that are `such`.
+    /// The seconds of the timed calls that the MPI library ran and that are `such`, but for those
+    /// that may have opened connections.
     pub fn native_times(&self, such: impl Fn(&Facts) -> bool) -> Vec<f64> {
         let timed = self.timed.iter();
-        let timed = timed.filter(|timed| timed.is_native && such(&timed.facts));
+        let timed = timed.filter(|timed| timed.is_native && !timed.is_first && such(&timed.facts));
         timed.map(|timed| timed.seconds).collect()
     }
 
@@ -234,7 +250,7 @@ impl Prospect {
     }
 
     /// Operations of q rounds, before and after a call. They may take more than a call at once,
-    /// unless that is on one node: on 16 processes they come after some ten broadcasts of 16 KiB,
+    /// unless that is on one node: on 16 processes they come after 13 broadcasts of 16 KiB,
     /// and two of 64 KiB.
     fn survey(&self, facts: &Facts, nodes: Option<usize>) -> Expense {
         let network = assumed(nodes);
@@ -251,14 +267,13 @@ impl Prospect {
         }
     }
 
-    /// Between nodes the latest survey tells what another one takes beside the calls. (It may have
-    /// waited for processors, so that counts so many times what is predicted at most.)
+    /// Another survey between nodes, of which the latest one has told what it takes.
     fn another_survey(&self, facts: &Facts, nodes: Option<usize>) -> Option<Expense> {
         let nodes = nodes.filter(|&nodes| nodes > 1 && self.is_surveyed)?;
         let rounds = f64::from(phases(facts.processes));
         let survey = self.beside_calls(facts, nodes, |network| {
             let predicted = UNUSUAL + network.seconds(rounds, 0.0);
-            OPERATIONS_OF_SURVEY * self.operation.min(MOST * predicted)
+            OPERATIONS_OF_SURVEY * self.small_operation.min(MOST_TIMES_PREDICTED * predicted)
         });
         Some(Expense {
             advance: 0.0,
@@ -272,8 +287,7 @@ impl Prospect {
     }
 
     /// To make what calls of ours need, and to measure the network. Between nodes that is at least
-    /// so many small operations; but not more than so many times what is predicted, since one may
-    /// have waited for processors.
+    /// so many small operations.
     fn measurement(&self, facts: &Facts, nodes: usize) -> Expense {
         const OPERATIONS: f64 = 30.0;
         // An operation of q rounds before the messages, and one after them.
@@ -282,12 +296,12 @@ impl Prospect {
         let rounds = 2.0 * f64::from(phases(facts.processes)) + (short + long) as f64;
         let least = match nodes {
             1 => 0.0,
-            _ => OPERATIONS * self.operation,
+            _ => OPERATIONS * self.small_operation,
         };
         self.beside_calls(facts, nodes, |network| {
             let made = equipment(facts, nodes, network);
             let predicted = made + network.seconds(rounds, (few + many) as f64);
-            predicted.max(least.min(MOST * predicted))
+            predicted.max(least.min(MOST_TIMES_PREDICTED * predicted))
         })
     }
 
@@ -587,6 +601,7 @@ mod tests {
                 facts,
                 seconds: typical,
                 is_native: true,
+                is_first: false,
             }]);
             assert_eq!(network(&prospect), network(&expected));
         }
@@ -602,13 +617,18 @@ mod tests {
         assert_eq!(waits(10.0), (call, surveys));
     }
 
-    /// Calls that the MPI library ran, and that were timed, are remembered.
+    /// Calls that the MPI library ran, and that were timed, are remembered; but not the first of an
+    /// operation and a class of sizes.
     #[test]
     fn native_times_are_those_of_such_calls() {
         let mut prospect = Prospect::default();
-        for (bytes, seconds, is_native) in
-            [(65_536, 0.5, true), (65_536, 0.2, false), (9, 0.1, true)]
-        {
+        for (bytes, seconds, is_native) in [
+            (65_536, 9.0, true),
+            (65_536, 0.5, true),
+            (65_536, 0.2, false),
+            (9, 0.1, true),
+        ] {
+            prospect.count(&bcast(bytes));
             prospect.met(&bcast(bytes));
             prospect.tell(Survey {
                 is_native,
@@ -617,11 +637,15 @@ mod tests {
         }
         // Nobody met for this one.
         prospect.tell(timed(0.3));
-        assert_eq!(prospect.native_times(|facts| facts.bytes == 65_536), [0.5]);
+        assert_eq!(prospect.native_times(|_| true), [0.5]);
+        prospect.count(&bcast(9));
+        prospect.met(&bcast(9));
+        prospect.tell(timed(0.4));
+        assert_eq!(prospect.native_times(|facts| facts.bytes == 9), [0.4]);
     }
 
     /// A second survey, which the first has shown to take as long as two calls, waits for longer
-    /// than the first did; one that takes little beside a call does not.
+    /// than one that takes little beside a call.
     #[test]
     fn a_dear_survey_is_seldom_repeated() {
         let second = |operation: f64| {
@@ -672,31 +696,44 @@ mod tests {
         }
     }
 
-    /// Whoever asks only where [`Prospect::idle_calls`] says so meets the others at the same call,
+    /// Whoever asks only where [`Prospect::idle_calls`] says so meets the others at the same calls,
     /// and asks seldom.
     #[test]
     fn few_calls_ask() {
-        for bytes in [4096, 65_536, 1 << 20] {
-            let facts = bcast(bytes);
-            let (mut prospect, mut calls, mut asked) = (Prospect::default(), 0, 0);
+        /// At which calls all meet, until the network is measured, and how many ask until then.
+        fn meetings(facts: &Facts, skips: bool) -> (Vec<u64>, u64) {
+            let (mut prospect, mut nodes) = (Prospect::default(), None);
+            let (mut call, mut asked, mut meetings) = (0, 0, Vec::new());
             loop {
-                prospect.count(&facts);
-                (calls, asked) = (calls + 1, asked + 1);
-                if prospect.step(&facts, None) == Preparation::Meet {
-                    break;
+                prospect.count(facts);
+                (call, asked) = (call + 1, asked + 1);
+                if prospect.step(facts, nodes) == Preparation::Survey {
+                    nodes = Some(16);
+                    prospect.tell(Survey {
+                        operations: vec![1e-3; 16],
+                        ..timed(1e-4)
+                    });
                 }
-                let idle = prospect.idle_calls(&facts, None);
-                prospect.skip(&facts, idle);
-                calls += idle;
+                match prospect.step(facts, nodes) {
+                    Preparation::Measure => return ([meetings, vec![call]].concat(), asked),
+                    Preparation::Meet => {
+                        prospect.met(facts);
+                        meetings.push(call);
+                    }
+                    _ => {}
+                }
+                if skips {
+                    let idle = prospect.idle_calls(facts, nodes);
+                    prospect.skip(facts, idle);
+                    call += idle;
+                }
             }
-            let mut always = Prospect::default();
-            let met = (1..).find(|_| {
-                always.count(&facts);
-                let step = always.step(&facts, None);
-                step == Preparation::Meet
-            });
-            assert_eq!(Some(calls), met);
-            assert!(asked <= 12, "{bytes}: {asked} of {calls}");
+        }
+        for bytes in [4096, 65_536, 1 << 20] {
+            let (expected, _) = meetings(&bcast(bytes), false);
+            let (met, asked) = meetings(&bcast(bytes), true);
+            assert_eq!(met, expected, "{bytes}");
+            assert!(asked <= 36, "{bytes}: {asked} until {met:?}");
         }
     }
 
