@@ -255,8 +255,9 @@ impl Array {
         };
         assert_eq!(self.count, from.count);
         if self.count > 0 {
-            // SAFETY: elements and gaps, by the contract of `new` and of this function; those of
-            // `from` are only read, and are there as said above.
+            // SAFETY: the data of both may be used, by the contract of `new`, and the gaps of `self`
+            // be written, by this function's. Those of `from` are only read. Each is shorter than a
+            // page, with data on both sides, so all pages that it is on have data and can be read.
             let memory = |array: &Array| unsafe { Region::new(array.data(), span) };
             memory(self).copy_from(memory(from));
         }

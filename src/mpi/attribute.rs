@@ -180,7 +180,9 @@ impl<T> Use<T> {
     }
 
     fn value(&self) -> &T {
-        // SAFETY: by the contract of `new`; the delete callback does not drop what is in use.
+        // SAFETY: by the contract of `new` only the delete callback and `drop` of a use drop the
+        // value. `new` has set `user`, so the callback leaves the value to the outermost use, whose
+        // `drop` comes after this one's.
         unsafe { &(*self.hung).value }
     }
 }

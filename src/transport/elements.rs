@@ -147,8 +147,8 @@ unsafe impl Memory for Elements {
     fn copy(&mut self, from: Place, to: Place, length: usize) -> Result<(), Error> {
         let is_own = matches!(to.space, Space::Scratch | Space::Shared);
         let (from, to) = (self.array(from, length), self.array(to, length));
-        // SAFETY: in circulant's own memory gaps are nobody's, and no element lies in another's:
-        // `overwrite` leaves those that do alone.
+        // SAFETY: the gaps of `to` may be written, since `is_own` says that it is in circulant's
+        // own memory, and `overwrite` does nothing where a gap may hold another element.
         if is_own && unsafe { to.overwrite(&from) } {
             return Ok(());
         }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use circulant::abi::Abi;
+use circulant::launcher::HYDRA;
 
 use crate::builds::{Family, Mpi, Version, library_folders};
 use crate::elf::{interpreter, is_elf, listed_library, missing_library, mpi_library};
@@ -257,7 +258,6 @@ impl Said {
 /// The MPI whose launcher has started this process.
 pub fn launcher() -> Option<Told> {
     const OPEN_MPI: &str = "OMPI_COMM_WORLD_RANK";
-    const HYDRA: &str = "MPI_LOCALNRANKS";
     let said = |name: &str| env::var(name).ok();
     let (family, version, name) = if said(OPEN_MPI).is_some() {
         // From version 5 on it says which it is.
