@@ -8,7 +8,6 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
@@ -34,7 +33,7 @@ static FREEING: AtomicUsize = AtomicUsize::new(0);
 /// handle may be a new communicator already.
 struct Freed {
     communicator: Communicator,
-    thread: ThreadId,
+    thread: usize,
     /// Of the call that frees it. An error handler may have jumped out of that.
     frame: usize,
 }
@@ -42,9 +41,18 @@ struct Freed {
 impl Freed {
     /// Whether it is `communicator` that is being freed, by a call around this one.
     fn is_around(&self, communicator: Communicator) -> bool {
-        let is_here = self.thread == std::thread::current().id() && self.frame > mpi::frame();
+        let is_here = self.thread == this_thread() && self.frame > mpi::frame();
         is_here && self.communicator == communicator
     }
+}
+
+/// A number that no other thread has meanwhile. std::thread::current panics in a thread that ends,
+/// where a destructor of the program's may free a communicator.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 /// Dropped when MPI is about to end.
@@ -79,7 +87,7 @@ impl Freeing {
     fn begin(communicator: Communicator, frame: usize) -> Freeing {
         FREED.lock().push(Freed {
             communicator,
-            thread: std::thread::current().id(),
+            thread: this_thread(),
             frame,
         });
         FREEING.fetch_add(1, Ordering::SeqCst);
@@ -90,7 +98,7 @@ impl Freeing {
 impl Drop for Freeing {
     fn drop(&mut self) {
         FREEING.fetch_sub(1, Ordering::SeqCst);
-        let (mut freed, thread) = (FREED.lock(), std::thread::current().id());
+        let (mut freed, thread) = (FREED.lock(), this_thread());
         let is_it = |freed: &Freed| freed.communicator == self.0 && freed.thread == thread;
         if let Some(index) = freed.iter().rposition(is_it) {
             freed.remove(index);

@@ -435,7 +435,10 @@ fn start(init: impl FnOnce() -> c_int) -> c_int {
     }
     let _boundary = Boundary::new("MPI_Init");
     let code = while_starting(init);
-    hook_end();
+    if code == SUCCESS {
+        hook_end();
+        mpi::make_probe();
+    }
     code
 }
 

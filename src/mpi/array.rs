@@ -255,9 +255,9 @@ impl Array {
         };
         assert_eq!(self.count, from.count);
         if self.count > 0 {
-            // SAFETY: the data of both may be used, by the contract of `new`, and the gaps of `self`
-            // be written, by this function's. Those of `from` are only read. Each is shorter than a
-            // page, with data on both sides, so all pages that it is on have data and can be read.
+            // SAFETY: the data of both may be used, by the contract of `new`, and the gaps of
+            // `self` be written, by this function's. Those of `from` are only read. Each is shorter
+            // than a page, with data on both sides, so every page that it is on has data, too.
             let memory = |array: &Array| unsafe { Region::new(array.data(), span) };
             memory(self).copy_from(memory(from));
         }

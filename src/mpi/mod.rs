@@ -76,7 +76,7 @@ pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
 pub use plain::{Plain, PlainArray};
 pub use private::{Making, Private};
-pub use probe::free_probe;
+pub use probe::{free_probe, make_probe};
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
 };

@@ -9,7 +9,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::communicator::ErrorHandler;
-use super::library::native;
+use super::library::{native, speaks_pmi};
 use super::sys::MPI_Comm;
 use super::{Communicator, Error, is_active};
 
@@ -98,6 +98,14 @@ pub(super) fn probe() -> Option<&'static Probe> {
         return Some(PROBE.get_or_init(|| made));
     }
     PROBE.get()
+}
+
+/// Makes it when MPI has been initialized, where an error would end the program: then there is room
+/// for it, and later there may be none.
+pub fn make_probe() {
+    if speaks_pmi() {
+        probe();
+    }
 }
 
 /// Frees it, when MPI is about to end and nothing is asked any more.

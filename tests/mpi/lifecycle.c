@@ -3,11 +3,14 @@
  *
  *     short-lived  10,000 communicators, of which at most five exist at a time
  *     many         as many as the MPI allows at a time, or 2,000
+ *     crowded      the first call comes when there are as many as the MPI allows, or 2,500
+ *     ending       a thread that ends frees communicators, as its pthread_key_create says
  *     fork         the program forks before MPI starts
  *     self         collectives of one process
  *     free         a communicator is freed while its last messages may be under way
  *     abort        an operator ends the job in the middle of a reduction
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,7 @@
 #include "check.h"
 #include "medley.h"
 
-enum { INTS = 8, SHORT_LIVED = 6000, TOGETHER = 5, MANY = 2000, LARGE = 100000 };
+enum { INTS = 8, SHORT_LIVED = 6000, TOGETHER = 5, MANY = 2000, CROWD = 2500, LARGE = 100000 };
 
 static int value(int rank, int i) {
     return (int)(mix(check_iteration(), (uint64_t)rank, (uint64_t)i, 9) % 100000);
@@ -94,6 +97,60 @@ static void many(void) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm[0]);
     use(comm[0]);
     MPI_Comm_free(&comm[0]);
+}
+
+static void crowded(void) {
+    static MPI_Comm comm[CROWD];
+    int alive = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (alive < CROWD && MPI_Comm_dup(MPI_COMM_SELF, &comm[alive]) == MPI_SUCCESS) {
+        alive++;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    check_case("beside %d communicators", alive);
+    use(MPI_COMM_WORLD);
+    for (int i = 0; i < alive; i++) {
+        MPI_Comm_free(&comm[i]);
+    }
+    check_case("after all were freed");
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm[0]);
+    use(comm[0]);
+    MPI_Comm_free(&comm[0]);
+}
+
+static pthread_key_t key;
+
+static void free_of_key(void *comm) {
+    MPI_Comm_free(comm);
+}
+
+static void *end(void *comm) {
+    MPI_Comm *comms = comm;
+    MPI_Comm_free(&comms[0]);
+    pthread_setspecific(key, &comms[1]);
+    return NULL;
+}
+
+static void ending(void) {
+    enum { THREADS = 5 };
+    MPI_Comm comm[2];
+    /* Whoever has a key of his own for that has it first, and his is deleted first. */
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm[0]);
+    use(comm[0]);
+    MPI_Comm_free(&comm[0]);
+    pthread_key_create(&key, free_of_key);
+    for (int i = 0; i < THREADS; i++) {
+        check_case("thread %d", i);
+        for (int k = 0; k < 2; k++) {
+            MPI_Comm_dup(MPI_COMM_WORLD, &comm[k]);
+            use(comm[k]);
+        }
+        pthread_t thread;
+        pthread_create(&thread, NULL, end, comm);
+        pthread_join(thread, NULL);
+        check(comm[0] == MPI_COMM_NULL && comm[1] == MPI_COMM_NULL, "a communicator was not freed");
+    }
+    pthread_key_delete(key);
 }
 
 /* What became of a child that did nothing. */
@@ -189,11 +246,15 @@ static void aborted(void) {
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     int status = strcmp(mode, "fork") == 0 ? child_status() : 0;
-    check_begin(&argc, &argv, "lifecycle", MPI_THREAD_SINGLE);
+    check_begin(&argc, &argv, "lifecycle", strcmp(mode, "ending") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     if (strcmp(mode, "short-lived") == 0) {
         short_lived();
     } else if (strcmp(mode, "many") == 0) {
         many();
+    } else if (strcmp(mode, "crowded") == 0) {
+        crowded();
+    } else if (strcmp(mode, "ending") == 0) {
+        ending();
     } else if (strcmp(mode, "fork") == 0) {
         forked(status);
     } else if (strcmp(mode, "self") == 0) {

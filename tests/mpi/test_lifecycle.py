@@ -106,7 +106,7 @@ def lifecycle(mpi, report):
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
-@pytest.mark.parametrize("mode", ["fork", "free", "self"])
+@pytest.mark.parametrize("mode", ["ending", "fork", "free", "self"])
 def test_lifecycle(lifecycle, mode, processes):
     _, run = lifecycle(processes, mode)
     assert run.all_outcomes() == counted(run.stdout)
@@ -174,6 +174,16 @@ def test_many_communicators(lifecycle, processes):
     if processes == 1:
         expected = {"one_process": 2 * alive + 1}
     assert run.all_outcomes() == {"bcast": expected, "allreduce": expected}
+
+
+@pytest.mark.parametrize("processes", [2, *repeated(3)])
+def test_the_first_call_beside_many_communicators(lifecycle, processes):
+    """A program that has left no room for one more has made no call yet: its first one works, as natively, and
+    later ones are circulant's, once there is room."""
+    _, run = lifecycle(processes, "crowded")
+    for outcomes in run.all_outcomes().values():
+        assert sum(outcomes.values()) == 2
+        assert set(outcomes) <= {"circulant", "no_communicator"} and outcomes["circulant"] >= 1
 
 
 @pytest.mark.parametrize("processes", [*repeated(2), 3, *repeated(5)])
