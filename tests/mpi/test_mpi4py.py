@@ -11,6 +11,7 @@ import pytest
 
 from cases import on_another_mpi, on_any_mpi, repeated
 from launch import OPERATIONS
+from test_programs import BY_LEADERS
 
 # More take minutes on two processors; the whole suite is run with more, on demand.
 PROCESSES = {"mpich-4.0.2": [1, 2, 3], "openmpi-4.1.4": [1, 2, 3]}
@@ -35,21 +36,40 @@ def verdict(run):
     return re.findall(r"Ran \d+ tests", run.stderr), re.findall(r"skipped=\d+", run.stderr)
 
 
+@pytest.fixture
+def suite(mpi, report):
+    """suite(processes, settings): a run of the tests under the library; all came to the same as natively."""
+
+    def run(processes, settings):
+        if processes not in PROCESSES.get(mpi.build.name, [processes]):
+            pytest.skip(f"not on {mpi.build.name}")
+        tests = command(mpi, "--quiet", *MODULES)
+        native = mpi.native(processes, tests, timeout=300).expect_success()
+        run = mpi.preloaded(processes, tests, report, {"FORCE": 1, **settings}, timeout=300).expect_success()
+        assert len(verdict(run)[0]) == processes, run.describe()
+        assert verdict(run) == verdict(native), run.describe()
+        assert set(run.all_outcomes()) == set(OPERATIONS)
+        return run
+
+    return run
+
+
 @pytest.mark.parametrize("processes", [*on_another_mpi(2), *on_any_mpi(3), *repeated(1, 5)])
-def test_suite(mpi, report, processes):
-    if processes not in PROCESSES.get(mpi.build.name, [processes]):
-        pytest.skip(f"not on {mpi.build.name}")
-    suite = command(mpi, "--quiet", *MODULES)
-    native = mpi.native(processes, suite, timeout=300).expect_success()
-    run = mpi.preloaded(processes, suite, report, {"FORCE": 1}, timeout=300)
-    run.expect_success()
-    assert len(verdict(run)[0]) == processes, run.describe()
-    assert verdict(run) == verdict(native), run.describe()
-    outcomes = run.all_outcomes()
-    assert set(outcomes) == set(OPERATIONS)
-    for operation, of in outcomes.items():
+def test_suite(suite, processes):
+    for operation, of in suite(processes, {}).all_outcomes().items():
         assert set(of) <= {"circulant"} | REASONS, (operation, of)
         assert of.get("circulant" if processes > 1 else "one_process", 0) > 50, (operation, of)
+
+
+@pytest.mark.parametrize("processes", [3])
+@pytest.mark.parametrize("way", ["shared", "leaders"])
+def test_suite_on_nodes(suite, way, processes):
+    """The same in shared memory, which is what one node has by default, and on nodes of two processes."""
+    operations = OPERATIONS if way == "shared" else BY_LEADERS
+    settings = {operation.upper(): way for operation in operations}
+    run = suite(processes, settings if way == "shared" else {**settings, "NODE_SIZE": 2})
+    ran = {row["operation"] for row in run.rows() if way in row.get("algorithms", {})}
+    assert ran >= set(operations), ran
 
 
 def failed(run):
