@@ -125,8 +125,8 @@ fn named(algorithm: Algorithm) -> String {
 }
 
 /// At which call of these facts the nodes are asked for, and the network is measured, where a call takes so long, and
-/// a survey so long; of the first thousands.
-fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 2] {
+/// a small operation so long; of the first thousands.
+fn milestones(facts: &Facts, seconds: f64, operation: f64) -> [Option<u64>; 2] {
     let (mut prospect, mut known) = (Prospect::default(), None);
     // Until the nodes are known, each process may be on its own.
     let (nodes, facts) = (
@@ -144,7 +144,7 @@ fn milestones(facts: &Facts, seconds: f64, survey: f64) -> [Option<u64>; 2] {
             prospect.tell(Survey {
                 seconds,
                 is_native: true,
-                operations: vec![survey],
+                operations: vec![operation],
                 has_known: false,
             });
         }

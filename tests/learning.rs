@@ -167,9 +167,9 @@ fn calls() -> Vec<(String, Facts)> {
     all
 }
 
-/// What the calls of these facts lead to on so many nodes, if a call and a survey take so long.
+/// What the calls of these facts lead to on so many nodes, if a call and a small operation take so long.
 /// Nobody asks where there is nothing to be done.
-fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> String {
+fn preparations(facts: &Facts, nodes: usize, seconds: f64, operation: f64) -> String {
     let (mut prospect, mut known, mut row) = (Prospect::default(), None, String::new());
     let mut call = 1;
     while call < 3000 {
@@ -180,7 +180,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, survey: f64) -> Strin
             prospect.tell(Survey {
                 seconds,
                 is_native: true,
-                operations: (0..16).map(|rank| survey * rank as f64 / 8.0).collect(),
+                operations: (0..16).map(|rank| operation * rank as f64 / 8.0).collect(),
                 has_known: false,
             });
         }

@@ -344,7 +344,7 @@ impl State {
     /// whether it knows communicators of as many processes. If no call was timed, a small operation
     /// is timed now. Collective.
     fn make_survey(&self, learning: &Learning) -> Result<(), Error> {
-        if !learning.has_met() {
+        if !learning.has_met() && self.needs_time_of_operation() {
             learning.keep_time_of_operation(self.time_of_operation()?);
         }
         let is_known = self.rank() == 0 && known::is_known(self.size());
@@ -353,9 +353,9 @@ impl State {
     }
 
     /// Waits until all processes have come. The nanoseconds that a small operation then takes this
-    /// process; on one node, where that does not matter, 0. Collective.
+    /// process; 0, where that does not matter. Collective.
     fn time_of_operation(&self) -> Result<u64, Error> {
-        let is_needed = self.known_nodes() != Some(1);
+        let is_needed = self.needs_time_of_operation();
         self.together(|communicator| {
             communicator.gather_all(0)?;
             let start = Moment::now();
@@ -367,6 +367,11 @@ impl State {
                 false => 0,
             })
         })
+    }
+
+    /// Whether it matters what a small operation takes: not on one node.
+    fn needs_time_of_operation(&self) -> bool {
+        self.known_nodes() != Some(1)
     }
 
     /// Takes over what rank 0 knows of such communicators, if that is something. Collective.

@@ -292,8 +292,10 @@ impl Learning {
             None => {
                 let such = |facts: &Facts| Kind::of(facts, settings) == Some(kind);
                 let native = self.before.lock().prospect.native_times(such);
-                let learned = first_of(kind, facts, settings, known, lesson);
-                kinds.push((kind, learned.with_native_times(&native)));
+                kinds.push((
+                    kind,
+                    first_of(kind, facts, settings, known, lesson, &native),
+                ));
                 kinds.len() - 1
             }
         };
@@ -407,21 +409,23 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 * 1e-9
 }
 
-/// What is known of the calls of a kind at the first of them. Its predictions are remembered for
-/// the report, where nothing else is known.
+/// What is known of the calls of a kind at the first of them: also the seconds of `native` ones. It
+/// is remembered for the report, where nothing else is known.
 fn first_of(
     kind: Kind,
     facts: &Facts,
     settings: &Settings,
     known: &Known,
     lesson: Option<&Lesson>,
+    native: &[f64],
 ) -> Learned {
     let predicted = select::predicted(facts, settings, known.network);
-    let mut learned = match settings.select {
+    let learned = match settings.select {
         Select::Tune => Learned::to_tune(&predicted),
         _ if known.nodes == 1 => Learned::new(&predicted).connected(),
         _ => Learned::new(&predicted),
     };
+    let mut learned = learned.with_native_times(native);
     match lesson {
         Some(lesson) => learned.choose(lesson.candidate),
         None => known::learn(known.processes, known.nodes, self::lesson(kind, &learned)),

@@ -304,7 +304,7 @@ impl State {
         communicator.with_errors_returned(|| call(communicator))
     }
 
-    /// Everybody's word, by rank; and which rank is on which node. Collective.
+    /// Everybody's words, by rank; and which rank is on which node. Collective.
     pub(super) fn survey(&self, [first, second]: [u64; 2]) -> Result<Vec<[u64; 2]>, Error> {
         let own = [mpi::node_hash(), first, second];
         let all = self.together(|communicator| communicator.gather_words(own))?;

@@ -435,10 +435,8 @@ fn start(init: impl FnOnce() -> c_int) -> c_int {
     }
     let _boundary = Boundary::new("MPI_Init");
     let code = while_starting(init);
-    if code == SUCCESS {
-        hook_end();
-        mpi::make_probe();
-    }
+    hook_end();
+    mpi::make_probe();
     code
 }
 

@@ -100,8 +100,8 @@ pub(super) fn probe() -> Option<&'static Probe> {
     PROBE.get()
 }
 
-/// Makes it when MPI has been initialized, where an error would end the program: then there is room
-/// for it, and later there may be none.
+/// Makes it when MPI has just been initialized, on MPICH: once the program has left no context id,
+/// the error would end the job there.
 pub fn make_probe() {
     if speaks_pmi() {
         probe();

@@ -180,8 +180,8 @@ impl Record {
         }
     }
 
-    /// Whether all that is known is one time, or that of a first call and one, that is far shorter
-    /// than predicted: a port may let some bytes pass faster after a pause.
+    /// Whether what is known rests on one time, which is far shorter than predicted. A port may let
+    /// some bytes pass faster after a pause.
     fn is_doubtful(&self) -> bool {
         let is_short = |seconds| HOPELESS * seconds < self.predicted;
         self.samples.len() < 2 && self.known().is_some_and(is_short)

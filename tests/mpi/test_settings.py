@@ -103,18 +103,16 @@ def test_default_does_no_harm(sequence):
         ({"SELECT": "model"}, lambda outcomes: outcomes == {"circulant": 9}),
         ({"SELECT": "model", "SHARED_MAX": 0}, lambda outcomes: outcomes == {"one_node": 9}),
         ({}, lambda outcomes: set(outcomes) <= {"cost_model", "one_node", "trial", "measured", "circulant"}),
-        # The MPI library's calls are timed, in a trial or for a survey, before one of ours may take longer.
-        (
-            {"SHARED_MAX": 0},
-            lambda outcomes: outcomes.get("one_node", 0) + outcomes.get("trial", 0) >= 2
-            and set(outcomes) <= {"one_node", "trial", "measured", "circulant"},
-        ),
+        ({"SHARED_MAX": 0}, lambda outcomes: set(outcomes) <= {"one_node", "trial", "measured", "circulant"}),
     ]:
         run = sequence(settings, "bcast:8x5", "bcast:8000000x9", processes=5)
         outcomes = run.outcomes("bcast")
         assert outcomes.pop("small") == 5
         assert sum(outcomes.values()) == 9 and is_large(outcomes), run.describe()
         assert run.stderr == ""
+    # The MPI library's calls are timed, in a trial or for a survey, before one of ours may take longer.
+    [learned] = [row for row in run.report["learned"] if row["operation"] == "bcast"]
+    assert learned["tried"]["native"] > 0, run.describe()
 
 
 def test_no_scratch(sequence):
