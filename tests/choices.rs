@@ -144,6 +144,7 @@ fn milestones(facts: &Facts, seconds: f64, operation: f64) -> [Option<u64>; 2] {
             prospect.tell(Survey {
                 seconds,
                 is_native: true,
+                natively: 0.0,
                 operations: vec![operation],
                 has_known: false,
             });

@@ -180,6 +180,7 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, operation: f64) -> St
             prospect.tell(Survey {
                 seconds,
                 is_native: true,
+                natively: 0.0,
                 operations: (0..16).map(|rank| operation * rank as f64 / 8.0).collect(),
                 has_known: false,
             });

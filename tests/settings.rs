@@ -991,7 +991,7 @@ fn the_first_word_says_which_circulant_it_is() {
     let names = names
         .chain(["is_on_one_node"])
         .chain(CANDIDATES)
-        .chain(["protocol 3"]);
+        .chain(["protocol 4"]);
     let mut hash = 14_695_981_039_346_656_037_u64;
     for name in names.chain([env!("CARGO_PKG_VERSION")]) {
         for byte in format!("{name}\0").into_bytes() {

@@ -87,21 +87,31 @@ impl State {
                 return Ok(self.settle_for_good(facts, choice));
             }
             None => {
-                let choice = self.choose_by_model(facts)?;
+                let choice = self.choose_before(learning, kind, facts)?;
                 // To find the nodes is no part of a timed call.
                 self.begin(Moment::now());
                 choice
             }
         };
-        if learning.ground().is_some() {
+        if learning.ground().is_none() {
+            self.settle_before(learning, facts, choice);
+        }
+        Ok(choice)
+    }
+
+    /// The choice before anything is measured: the cost model's, unless a survey has shown that the
+    /// MPI library is faster, or is to show whether it is. Of rounded results, no time may decide
+    /// who makes them, also where a profile might.
+    fn choose_before(&self, learning: &Learning, kind: Kind, facts: Facts) -> Result<Choice, Stop> {
+        let choice = self.choose_by_model(facts)?;
+        if choice.is_err() || !kind.is_learned(self.settings()) {
             return Ok(choice);
         }
-        // What may be tried in shared memory is tried before it runs there. Of rounded results, no
-        // time may decide who makes them, also where a profile might.
-        let waits = kind.is_learned(settings) && choice == Ok(Algorithm::Shared);
-        let choice = if waits { Err(Reason::OneNode) } else { choice };
-        self.settle_before(learning, facts, choice);
-        Ok(choice)
+        // What may be tried in shared memory is tried before it runs there.
+        if choice == Ok(Algorithm::Shared) {
+            return Ok(Err(Reason::OneNode));
+        }
+        Ok(learning.native_reason(&facts).map_or(choice, Err))
     }
 
     /// The choice for a call of a kind that is not tried. It is the cost model's. If the call may
@@ -160,10 +170,6 @@ impl State {
     /// collective.
     #[inline]
     pub fn end(&self, outcome: Outcome) {
-        // A call that is native because that was the fastest is no trial, and pays for no lock.
-        if outcome == Outcome::Native(Reason::Measured) {
-            return;
-        }
         if let Some(learning) = &self.learning {
             if let Some((trial, taken)) = learning.end(outcome != Outcome::Circulant) {
                 self.end_trial(learning, &trial, taken, outcome);
@@ -301,6 +307,11 @@ impl State {
             Preparation::Meet => {
                 learning.keep_time_of_operation(self.time_of_operation()?);
                 learning.met(facts);
+                None
+            }
+            Preparation::Compare => {
+                self.together(|communicator| communicator.gather_all(0))?;
+                learning.compare();
                 None
             }
             Preparation::TakeOver => self.take_over(learning)?,

@@ -55,6 +55,10 @@ struct Before {
     /// the MPI library ran it.
     taken: u64,
     is_native: bool,
+    /// Nanoseconds that one like it took this process, which the MPI library ran to be compared, or
+    /// 0; and whether that is the call in progress.
+    natively: u64,
+    is_compared: bool,
     /// Nanoseconds that a small operation took this process, or 0.
     operation: u64,
     /// Nanoseconds that it took this process to tell what the network was measured to take, or 0.
@@ -212,9 +216,33 @@ impl Learning {
     pub(super) fn met(&self, facts: &Facts) {
         let mut before = self.before.lock();
         before.prospect.met(facts);
-        (before.start, before.taken) = (Some(Moment::now()), 0);
-        before.is_native = false;
+        (before.taken, before.natively) = (0, 0);
+        (before.is_native, before.is_compared) = (false, false);
+        self.start(&mut before);
+    }
+
+    /// All processes have come to a call that is compared. It begins, and is timed.
+    pub(super) fn compare(&self) {
+        let mut before = self.before.lock();
+        before.prospect.compare();
+        before.is_compared = true;
+        self.start(&mut before);
+    }
+
+    fn start(&self, before: &mut Before) {
+        before.start = Some(Moment::now());
         self.is_timed.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the MPI library runs the call that was counted, before anything is measured, though the
+    /// cost model says that circulant is faster.
+    pub(super) fn native_reason(&self, facts: &Facts) -> Option<Reason> {
+        let mut before = self.before.lock();
+        let is_native = before.prospect.is_native(facts);
+        is_native.then_some(match before.is_compared && before.start.is_some() {
+            true => Reason::Trial,
+            false => Reason::Measured,
+        })
     }
 
     /// Whether a call was timed since the latest survey.
@@ -228,22 +256,29 @@ impl Learning {
     }
 
     /// What this process says in a survey: the nanoseconds that the timed call took it, who ran it,
-    /// and whether this process knows such communicators; and the nanoseconds of a small operation.
-    pub(super) fn words(&self, is_known: bool) -> [u64; 2] {
+    /// and whether this process knows such communicators; the nanoseconds that one like it took the
+    /// MPI library; and those of a small operation.
+    pub(super) fn words(&self, is_known: bool) -> [u64; 3] {
         let before = self.before.lock();
         let is_ours = if before.is_native { 0 } else { IS_OURS };
         let is_known = if is_known { IS_KNOWN } else { 0 };
-        [before.taken | is_ours | is_known, before.operation]
+        [
+            before.taken | is_ours | is_known,
+            before.natively,
+            before.operation,
+        ]
     }
 
     /// The words of a survey, by rank.
-    pub(super) fn tell(&self, all: &[[u64; 2]]) {
-        let has = |bit| all.iter().any(|[word, _]| word & bit != 0);
-        let taken = all.iter().map(|[word, _]| word & !(IS_KNOWN | IS_OURS));
+    pub(super) fn tell(&self, all: &[[u64; 3]]) {
+        let has = |bit| all.iter().any(|[word, ..]| word & bit != 0);
+        let taken = all.iter().map(|[word, ..]| word & !(IS_KNOWN | IS_OURS));
+        let natively = all.iter().map(|&[_, taken, _]| taken);
         self.before.lock().prospect.tell(Survey {
             seconds: seconds(taken.max().unwrap_or(0)),
             is_native: !has(IS_OURS),
-            operations: all.iter().map(|&[_, taken]| seconds(taken)).collect(),
+            natively: seconds(natively.max().unwrap_or(0)),
+            operations: all.iter().map(|&[.., taken]| seconds(taken)).collect(),
             has_known: has(IS_KNOWN),
         });
     }
@@ -323,7 +358,12 @@ impl Learning {
         self.is_timed.store(false, Ordering::Relaxed);
         let mut before = self.before.lock();
         if let Some(start) = before.start.take() {
-            (before.taken, before.is_native) = (start.elapsed(), is_native);
+            match (before.is_compared, is_native) {
+                (false, _) => (before.taken, before.is_native) = (start.elapsed(), is_native),
+                (true, true) => before.natively = start.elapsed(),
+                // A rule of the settings had circulant run it.
+                (true, false) => {}
+            }
         }
         drop(before);
         let trial = self.trial.lock().take()?;

@@ -305,8 +305,8 @@ impl State {
     }
 
     /// Everybody's words, by rank; and which rank is on which node. Collective.
-    pub(super) fn survey(&self, [first, second]: [u64; 2]) -> Result<Vec<[u64; 2]>, Error> {
-        let own = [mpi::node_hash(), first, second];
+    pub(super) fn survey(&self, [first, second, third]: [u64; 3]) -> Result<Vec<[u64; 3]>, Error> {
+        let own = [mpi::node_hash(), first, second, third];
         let all = self.together(|communicator| communicator.gather_words(own))?;
         self.nodes.get_or_init(|| {
             let keys: Vec<u64> = all.iter().map(|[key, ..]| *key).collect();
@@ -315,7 +315,7 @@ impl State {
         });
         Ok(all
             .iter()
-            .map(|&[_, first, second]| [first, second])
+            .map(|&[_, first, second, third]| [first, second, third])
             .collect())
     }
 

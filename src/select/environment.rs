@@ -236,7 +236,7 @@ impl Settings {
 }
 
 /// Counts changes of what processes tell each other.
-const PROTOCOL: &str = "protocol 3";
+const PROTOCOL: &str = "protocol 4";
 
 /// A word that differs between versions of circulant, between tables of variables and of
 /// candidates, and between protocols. It is an FNV-1a hash of the names of the words that are

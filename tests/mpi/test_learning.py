@@ -187,6 +187,24 @@ def test_a_profile_is_saved_and_read(learning, tmp_path):
 
 
 @pytest.mark.any_mpi
+@pytest.mark.parametrize(
+    "calls, expected",
+    [
+        (["bcast:65536x3"], {"circulant": 2, "trial": 1}),
+        (["bcast:65536x2", "reduce:8x20", "allgather:9999x6", "bcast:66000"], {"circulant": 2, "trial": 1}),
+        (["bcast:65536x2", "allgather:9999x12", "bcast:65536"], {"circulant": 3}),
+        (["bcast:65536x2", "bcast:9999x2"], {"circulant": 2, "cost_model": 2}),
+    ],
+)
+def test_what_the_cost_model_presumes_is_compared(mpi, report, calls, expected):
+    """The second broadcast is timed, and so is the next one like it, which the MPI library runs, if it comes soon."""
+    command = [mpi.program("sequence"), *calls]
+    run = mpi.preloaded(9, command, report, {"NODE_SIZE": 1}).expect_success()
+    assert run.outcomes("bcast") == expected, run.describe()
+    assert not run.report["learned"], run.describe()
+
+
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("late", ["late", "first-late"])
 def test_who_waits_for_others_has_no_long_call(mpi, report, tmp_path, late):
     """The network is measured once calls have taken long enough. These take far less than a millisecond, and their
