@@ -100,7 +100,7 @@ impl State {
         let settings = match roll() {
             Some(Roll::Complete(settings)) => Some(Settings::clone(settings)),
             None if !is_foreign && (size > 1 || remote.is_some()) => {
-                communicator.with_errors_returned(|| agree(communicator, remote))
+                communicator.waiting_with_errors_returned(|| agree(communicator, remote))
             }
             _ => Some(job::settings().clone()),
         };
@@ -301,7 +301,7 @@ impl State {
         call: impl FnOnce(Communicator) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let communicator = self.communicator;
-        communicator.with_errors_returned(|| call(communicator))
+        communicator.waiting_with_errors_returned(|| call(communicator))
     }
 
     /// Everybody's words, by rank; and which rank is on which node. Collective.
@@ -322,7 +322,7 @@ impl State {
     fn find_nodes(&self, communicator: Communicator, size: usize) -> Result<Nodes, Error> {
         match self.given_nodes(size) {
             Some(nodes) => Ok(nodes),
-            None => communicator.with_errors_returned(|| {
+            None => communicator.waiting_with_errors_returned(|| {
                 Ok(Nodes::of_keys(&communicator.gather_all(mpi::node_hash())?))
             }),
         }

@@ -86,7 +86,7 @@ impl Private {
         const ON_HOST: u8 = 2;
         const MAY_NOW: u8 = 4;
         const STAYS_SO: u8 = 8;
-        communicator.with_errors_returned(|| {
+        communicator.waiting_with_errors_returned(|| {
             let may_now = !is_duplicating();
             let has_room = LIVE.load(Ordering::Relaxed) < most;
             let may = has_room && (!may_now || communicator.can_be_tried());

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::communicator::ErrorHandler;
 use super::library::{native, speaks_pmi};
 use super::sys::MPI_Comm;
-use super::{Communicator, Error, is_active};
+use super::{Communicator, Error, is_active, may_be_called_by_several_threads};
 
 /// A communicator of this process alone, on which errors are returned, for local calls: where MPI
 /// is asked about a handle that may be invalid. Functions without a communicator would raise the
@@ -152,6 +152,16 @@ impl Communicator {
         result
     }
 
+    /// The same for an action in which others are waited for. Where several threads may call MPI,
+    /// the handler stays: another thread may set it meanwhile, hand it down to a new communicator,
+    /// or make an error of which the program is to hear.
+    pub fn waiting_with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
+        match may_be_called_by_several_threads() {
+            true => action(),
+            false => self.with_errors_returned(action),
+        }
+    }
+
     /// Has errors returned, until as many calls of `restore_handler`; false where that may not be.
     fn replace_handler(self) -> bool {
         // Making the probe replaces a handler, too.
@@ -181,9 +191,16 @@ impl Communicator {
         let Some(index) = known else { return };
         replaced[index].times -= 1;
         if replaced[index].times == 0 {
-            let known = replaced.swap_remove(index);
-            // What it had before.
-            self.set_error_handler(known.handler.handle()).ok();
+            self.restore(&replaced.swap_remove(index).handler);
+        }
+    }
+
+    /// Has its errors handled again by this, as before they were returned, unless the program has
+    /// set another handler since.
+    pub(super) fn restore(self, handler: &ErrorHandler) {
+        if self.returns_errors() {
+            // What MPI gave it accepts.
+            self.set_error_handler(handler.handle()).ok();
         }
     }
 
@@ -192,6 +209,8 @@ impl Communicator {
     /// duplication under way would hold up. Local.
     pub(super) fn can_be_tried(self) -> bool {
         let probe = probe();
-        self.replaceable_handler(probe).is_some() || probe.is_none_or(Probe::has_room)
+        let is_replaced =
+            || !may_be_called_by_several_threads() && self.replaceable_handler(probe).is_some();
+        self.returns_errors() || is_replaced() || probe.is_none_or(Probe::has_room)
     }
 }

@@ -42,9 +42,6 @@ impl ReturnedErrors {
 
 impl Drop for ReturnedErrors {
     fn drop(&mut self) {
-        // What MPI gave it accepts.
-        Communicator::world()
-            .set_error_handler(self.0.handle())
-            .ok();
+        Communicator::world().restore(&self.0);
     }
 }

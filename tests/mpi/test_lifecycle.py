@@ -112,6 +112,21 @@ def test_lifecycle(lifecycle, mode, processes):
     assert run.all_outcomes() == counted(run.stdout)
 
 
+@pytest.mark.parametrize("processes", [2, *repeated(3)])
+@pytest.mark.parametrize("mode", ["threads", "operator"])
+@pytest.mark.parametrize("settings", [{"FORCE": 1, "NODE_SIZE": 1}, {}], ids=["forced", "default"])
+def test_error_handlers_are_the_programs(mpi, report, settings, mode, processes):
+    """circulant has errors of its own calls on a communicator returned. What the program does with error handlers in
+    the middle of a collective comes to what it does natively."""
+    command = [mpi.program("handlers"), mode]
+    native = mpi.native(processes, command).expect_success()
+    run = mpi.preloaded(processes, command, report, settings)
+    compare(run, native)
+    # By default an operator of the program's runs in shared memory at once.
+    calls, by_default = {"threads": (4, "one_node"), "operator": (1, "circulant")}[mode]
+    assert run.outcomes("allreduce") == {"circulant" if settings else by_default: calls}
+
+
 @pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize("mode", ["throw", "jump", "free"])
 def test_error_handler_leaves(mpi, report, mode, processes, monkeypatch):
