@@ -10,7 +10,8 @@ use std::fmt::Write;
 
 use circulant::select::{
     Algorithm, Facts, Kind, Library, Network, Operation, Order, Preparation, Prospect, Settings,
-    Survey, candidate, choose, choose_on_any_nodes, has_free_blocks, predicted, with_free_blocks,
+    Survey, SurveyedCall, candidate, choose, choose_on_any_nodes, has_free_blocks, predicted,
+    with_free_blocks,
 };
 use strum::VariantArray;
 
@@ -142,9 +143,11 @@ fn milestones(facts: &Facts, seconds: f64, operation: f64) -> [Option<u64>; 2] {
         if prospect.step(facts, known) == Preparation::Survey {
             (known, surveyed) = (Some(nodes), surveyed.or(Some(call)));
             prospect.tell(Survey {
-                seconds,
-                is_native: true,
-                natively: 0.0,
+                timed: SurveyedCall {
+                    seconds,
+                    is_native: true,
+                },
+                compared: SurveyedCall::default(),
                 operations: vec![operation],
                 has_known: false,
             });

@@ -8,7 +8,9 @@ mod tables;
 
 use std::fmt::Write;
 
-use circulant::select::{Facts, Learned, Operation, Order, Preparation, Prospect, Survey, Turn};
+use circulant::select::{
+    Facts, Learned, Operation, Order, Preparation, Prospect, Survey, SurveyedCall, Turn,
+};
 
 /// A simulated machine: predicted and true seconds of the candidates, and seconds to take a time.
 struct Machine {
@@ -178,9 +180,11 @@ fn preparations(facts: &Facts, nodes: usize, seconds: f64, operation: f64) -> St
             _ = write!(row, " survey {call}");
             known = Some(nodes);
             prospect.tell(Survey {
-                seconds,
-                is_native: true,
-                natively: 0.0,
+                timed: SurveyedCall {
+                    seconds,
+                    is_native: true,
+                },
+                compared: SurveyedCall::default(),
                 operations: (0..16).map(|rank| operation * rank as f64 / 8.0).collect(),
                 has_known: false,
             });

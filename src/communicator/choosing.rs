@@ -10,7 +10,8 @@
 //! over what rank 0 reads in a profile. If that says nothing, they take over what rank 0 has
 //! [learned](super::known) on other communicators, or [measure](super::network) their network. They
 //! do so only when it, or the private communicator that calls of ours need, costs little beside the
-//! calls so far ([`Prospect`](select::Prospect)). Until then the cost model chooses.
+//! calls so far ([`Prospect`](select::Prospect)). Until then the cost model chooses, unless of two
+//! calls that were timed the MPI library's was faster.
 //!
 //! Calls whose result depends on who runs them are not tried, unless settings say so. A profile may
 //! say who runs them; else the cost model chooses. On a flat graph, how many blocks they have makes
@@ -100,8 +101,8 @@ impl State {
     }
 
     /// The choice before anything is measured: the cost model's, unless a survey has shown that the
-    /// MPI library is faster, or is to show whether it is. Of rounded results, no time may decide
-    /// who makes them, also where a profile might.
+    /// MPI library is faster, or two calls are compared. Of rounded results, no time may decide who
+    /// makes them, also where a profile might.
     fn choose_before(&self, learning: &Learning, kind: Kind, facts: Facts) -> Result<Choice, Stop> {
         let choice = self.choose_by_model(facts)?;
         if choice.is_err() || !kind.is_learned(self.settings()) {
@@ -110,6 +111,10 @@ impl State {
         // What may be tried in shared memory is tried before it runs there.
         if choice == Ok(Algorithm::Shared) {
             return Ok(Err(Reason::OneNode));
+        }
+        // Checks take their time from circulant's calls.
+        if self.checks().is_some() {
+            return Ok(choice);
         }
         Ok(learning.native_reason(&facts).map_or(choice, Err))
     }

@@ -101,7 +101,7 @@ fn write_over_ranks(run: u64, settings: &Settings, writing: Option<Writing>) {
 /// What all processes have counted. Collective.
 fn combine(local: &Local, settings: &Settings) -> Result<Option<OverRanks>, Error> {
     let world = Communicator::world();
-    world.waiting_with_errors_returned(|| {
+    world.with_errors_returned(|| {
         // Of a collective that has failed on one process only, the others might wait for ever.
         world.meet()?;
         let mut met = local.met();

@@ -18,7 +18,7 @@ use crate::mpi::{Error, Moment};
 use crate::report::Outcome;
 use crate::select::{
     self, Account, Facts, Kind, Known, Learned, Lesson, NATIVE, Operation, Past, Preparation,
-    Prospect, Reason, SHARED, Select, Settings, Survey, Turn,
+    Prospect, Reason, SHARED, Select, Settings, Survey, SurveyedCall, Turn,
 };
 
 /// The bits of a word in a survey that say that a process knows such communicators, and that the
@@ -51,18 +51,25 @@ struct Before {
     counted: Option<Facts>,
     /// When the call in progress began, if all processes came to it together.
     start: Option<Moment>,
-    /// Nanoseconds that the latest such call took this process, 0 until it has ended; and whether
-    /// the MPI library ran it.
-    taken: u64,
-    is_native: bool,
-    /// Nanoseconds that one like it took this process, which the MPI library ran to be compared, or
-    /// 0; and whether that is the call in progress.
-    natively: u64,
+    /// What the latest such call took.
+    timed: Timing,
+    /// The same of the next such call, which is compared with it.
+    compared: Timing,
+    /// Whether the call in progress is that one.
     is_compared: bool,
     /// Nanoseconds that a small operation took this process, or 0.
     operation: u64,
     /// Nanoseconds that it took this process to tell what the network was measured to take, or 0.
     telling: u64,
+}
+
+/// What a call took this process.
+#[derive(Clone, Copy, Default)]
+struct Timing {
+    /// Nanoseconds, 0 until it has ended.
+    taken: u64,
+    /// Whether the MPI library ran it.
+    is_native: bool,
 }
 
 /// What is known before the first trial.
@@ -216,8 +223,7 @@ impl Learning {
     pub(super) fn met(&self, facts: &Facts) {
         let mut before = self.before.lock();
         before.prospect.met(facts);
-        (before.taken, before.natively) = (0, 0);
-        (before.is_native, before.is_compared) = (false, false);
+        (before.timed, before.compared) = (Timing::default(), Timing::default());
         self.start(&mut before);
     }
 
@@ -235,11 +241,11 @@ impl Learning {
     }
 
     /// Why the MPI library runs the call that was counted, before anything is measured, though the
-    /// cost model says that circulant is faster.
+    /// cost model says that circulant is faster. None if circulant runs it.
     pub(super) fn native_reason(&self, facts: &Facts) -> Option<Reason> {
         let mut before = self.before.lock();
         let is_native = before.prospect.is_native(facts);
-        is_native.then_some(match before.is_compared && before.start.is_some() {
+        is_native.then_some(match before.is_compared {
             true => Reason::Trial,
             false => Reason::Measured,
         })
@@ -256,30 +262,22 @@ impl Learning {
     }
 
     /// What this process says in a survey: the nanoseconds that the timed call took it, who ran it,
-    /// and whether this process knows such communicators; the nanoseconds that one like it took the
-    /// MPI library; and those of a small operation.
+    /// and whether this process knows such communicators; the same of the call that was compared
+    /// with it; and the nanoseconds of a small operation.
     pub(super) fn words(&self, is_known: bool) -> [u64; 3] {
         let before = self.before.lock();
-        let is_ours = if before.is_native { 0 } else { IS_OURS };
         let is_known = if is_known { IS_KNOWN } else { 0 };
-        [
-            before.taken | is_ours | is_known,
-            before.natively,
-            before.operation,
-        ]
+        let [timed, compared] = [before.timed, before.compared].map(Timing::word);
+        [timed | is_known, compared, before.operation]
     }
 
     /// The words of a survey, by rank.
     pub(super) fn tell(&self, all: &[[u64; 3]]) {
-        let has = |bit| all.iter().any(|[word, ..]| word & bit != 0);
-        let taken = all.iter().map(|[word, ..]| word & !(IS_KNOWN | IS_OURS));
-        let natively = all.iter().map(|&[_, taken, _]| taken);
         self.before.lock().prospect.tell(Survey {
-            seconds: seconds(taken.max().unwrap_or(0)),
-            is_native: !has(IS_OURS),
-            natively: seconds(natively.max().unwrap_or(0)),
+            timed: surveyed(all.iter().map(|&[word, ..]| word & !IS_KNOWN)),
+            compared: surveyed(all.iter().map(|&[_, word, _]| word)),
             operations: all.iter().map(|&[.., taken]| seconds(taken)).collect(),
-            has_known: has(IS_KNOWN),
+            has_known: all.iter().any(|[word, ..]| word & IS_KNOWN != 0),
         });
     }
 
@@ -358,11 +356,13 @@ impl Learning {
         self.is_timed.store(false, Ordering::Relaxed);
         let mut before = self.before.lock();
         if let Some(start) = before.start.take() {
-            match (before.is_compared, is_native) {
-                (false, _) => (before.taken, before.is_native) = (start.elapsed(), is_native),
-                (true, true) => before.natively = start.elapsed(),
-                // A rule of the settings had circulant run it.
-                (true, false) => {}
+            let timing = Timing {
+                taken: start.elapsed(),
+                is_native,
+            };
+            match std::mem::take(&mut before.is_compared) {
+                true => before.compared = timing,
+                false => before.timed = timing,
             }
         }
         drop(before);
@@ -384,6 +384,26 @@ impl Learning {
         if let Some(Ground { known, .. }) = self.ground.get() {
             known::learn(known.processes, known.nodes, lesson(trial.kind, learned));
         }
+    }
+}
+
+impl Timing {
+    /// As a word for other processes.
+    fn word(self) -> u64 {
+        match self.is_native || self.taken == 0 {
+            true => self.taken,
+            false => self.taken | IS_OURS,
+        }
+    }
+}
+
+/// A call of which all processes have told such a word. The longest time counts, and circulant ran
+/// it if it did on any.
+fn surveyed(words: impl Iterator<Item = u64> + Clone) -> SurveyedCall {
+    let taken = words.clone().map(|word| word & !IS_OURS);
+    SurveyedCall {
+        seconds: seconds(taken.max().unwrap_or(0)),
+        is_native: words.fold(0, |all, word| all | word) & IS_OURS == 0,
     }
 }
 

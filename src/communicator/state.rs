@@ -295,7 +295,8 @@ impl State {
     }
 
     /// Makes a collective call of circulant's own on the program's communicator. An error of it is
-    /// returned, and raised once: by the call that fails for it.
+    /// returned, and raised once: by the call that fails for it. (Where several threads may call
+    /// MPI, by MPI, too.)
     pub(super) fn together<R>(
         &self,
         call: impl FnOnce(Communicator) -> Result<R, Error>,

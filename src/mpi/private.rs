@@ -33,7 +33,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 impl Private {
     /// Of the same processes as `communicator`, with errors returned, unless any process has `most`
     /// of them already. With it comes whether all processes are `on_host`, which costs no agreement
-    /// of its own. Errors are not raised. Collective.
+    /// of its own. An error in making it is not raised. Collective.
     ///
     /// Made by MPI_Comm_create, not MPI_Comm_dup, which would call the program's attribute
     /// callbacks.
@@ -111,7 +111,8 @@ impl Private {
             if !may_still {
                 return Ok(Making::Delayed);
             }
-            let made = make();
+            // All have come, so this does not take long: errors are returned on any thread.
+            let made = communicator.with_errors_returned(make);
             match common_bits(communicator, u8::from(made.is_ok())) {
                 Ok(0) => Ok(Making::Refused),
                 Ok(_) => Ok(made.map_or(Making::Refused, |made| {

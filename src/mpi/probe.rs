@@ -152,9 +152,9 @@ impl Communicator {
         result
     }
 
-    /// The same for an action in which others are waited for. Where several threads may call MPI,
-    /// the handler stays: another thread may set it meanwhile, hand it down to a new communicator,
-    /// or make an error of which the program is to hear.
+    /// The same for an action in which late processes are waited for. Where several threads may
+    /// call MPI, the handler stays: another thread may set it meanwhile, hand it down to a new
+    /// communicator, or make an error of which the program is to hear.
     pub fn waiting_with_errors_returned<R>(self, action: impl FnOnce() -> R) -> R {
         match may_be_called_by_several_threads() {
             true => action(),
@@ -196,7 +196,7 @@ impl Communicator {
     }
 
     /// Has its errors handled again by this, as before they were returned, unless the program has
-    /// set another handler since.
+    /// set another handler since. (One that has errors returned is not noticed.)
     pub(super) fn restore(self, handler: &ErrorHandler) {
         if self.returns_errors() {
             // What MPI gave it accepts.
@@ -209,8 +209,6 @@ impl Communicator {
     /// duplication under way would hold up. Local.
     pub(super) fn can_be_tried(self) -> bool {
         let probe = probe();
-        let is_replaced =
-            || !may_be_called_by_several_threads() && self.replaceable_handler(probe).is_some();
-        self.returns_errors() || is_replaced() || probe.is_none_or(Probe::has_room)
+        self.replaceable_handler(probe).is_some() || probe.is_none_or(Probe::has_room)
     }
 }

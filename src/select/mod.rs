@@ -72,7 +72,7 @@ pub use latest::{Account, Choice, Latest, Past};
 pub use learned::{
     Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator, slots,
 };
-pub use prospect::{LARGE, Preparation, Prospect, SMALL, Survey};
+pub use prospect::{LARGE, Preparation, Prospect, SMALL, Survey, SurveyedCall};
 pub use roll::{Peers, Roll, call_roll, entry};
 pub use rules::{CallRule, Mode};
 pub use settings::{

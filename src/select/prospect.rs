@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! each call:  nothing, until a survey is predicted to cost little beside the calls so far;
-//!             then all wait for each other, and the call is timed. Before the next one comes the
+//!             then all wait for each other, and the call is timed. Before a later call comes the
 //!             survey: on which node is each process, how long did that call take, and does rank 0
 //!             know the network of another communicator of as many processes?
 //!             if it does: nothing, until a private communicator costs little beside the calls so
@@ -33,11 +33,10 @@
 //! as its messages were predicted to take. A process that loses its processor makes a call long,
 //! and a measurement too early.
 //!
-//! Until a measurement the cost model says who runs a call. Where it says circulant, and the timed
-//! call was so run, the next such call is run by the MPI library and timed, too, before the survey
-//! tells both times. If the MPI library was faster, it runs such calls until the network is
-//! measured. (Each survey compares anew, so a native call that opened connections decides for a
-//! while only.)
+//! Until a measurement the cost model says who runs a call. Where it says circulant, the next call
+//! like the timed one is timed, too, and run by the other of circulant and the MPI library. Then
+//! the survey tells both times. Whoever was faster runs such calls until the next survey, which
+//! compares both anew: a call that opened connections, or lost its processor, decides for a while.
 
 use super::candidates::slot_bytes;
 use super::learned::{
@@ -59,9 +58,9 @@ const OPERATIONS_OF_SURVEY: f64 = 3.0;
 /// What takes longer than predicted counts so many times the prediction at most, since it may have
 /// waited for processors.
 const MOST_TIMES_PREDICTED: f64 = 6.0;
-/// So many calls after one that is to be compared, one like it may come. Then the survey does.
+/// The survey waits for a call like the timed one during so many calls.
 const PATIENCE: u64 = 8;
-/// The MPI library is taken to be faster than circulant if it was so many times as fast.
+/// The MPI library counts as faster than circulant if it was so many times as fast.
 const CLEARLY: f64 = 1.1;
 
 /// What is to be done before a call.
@@ -72,8 +71,8 @@ pub enum Preparation {
     /// All processes wait for each other, and the call is timed; so is a small operation, unless
     /// they are on one node.
     Meet,
-    /// All processes wait for each other, and the call is timed, which the MPI library runs: before
-    /// it, one like it was timed that circulant ran.
+    /// All processes wait for each other, and the call is timed. It is like the one that was timed
+    /// before, and run by the other of circulant and the MPI library.
     Compare,
     /// All processes tell on which node they are, and how long what was timed took.
     Survey,
@@ -99,7 +98,7 @@ pub struct Prospect {
     /// The call to which all processes came together: the next survey tells what it took.
     met: Option<Met>,
     timed: Vec<Timed>,
-    /// Calls that the MPI library was measured to run faster than circulant.
+    /// Calls that the MPI library ran faster than circulant, though the cost model said otherwise.
     native: Vec<Facts>,
     /// Whether there was a survey. Which process is on which node may be known from elsewhere.
     is_surveyed: bool,
@@ -114,12 +113,10 @@ pub struct Prospect {
 /// What all processes have told each other.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// The seconds that the timed call took until all had left it, or 0 if none was timed.
-    pub seconds: f64,
-    /// Whether the MPI library ran it.
-    pub is_native: bool,
-    /// The seconds that a call like it took the MPI library, or 0 if none was compared.
-    pub natively: f64,
+    /// The timed call.
+    pub timed: SurveyedCall,
+    /// The one that is compared with it.
+    pub compared: SurveyedCall,
     /// The seconds that a small operation took each process, or 0 if none was timed. Who comes last
     /// to it sees the least of it.
     pub operations: Vec<f64>,
@@ -127,25 +124,34 @@ pub struct Survey {
     pub has_known: bool,
 }
 
+/// A call of which all processes have told what it took them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SurveyedCall {
+    /// The seconds until all had left it, or 0 if there was none.
+    pub seconds: f64,
+    /// Whether the MPI library ran it.
+    pub is_native: bool,
+}
+
 /// A call to which all processes came together.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     facts: Facts,
-    /// Its number.
-    call: u64,
+    /// Calls that were counted since.
+    since: u64,
     /// Whether it is the first of its operation and class of sizes: it may open connections.
     is_first: bool,
     comparison: Comparison,
 }
 
-/// Whether the MPI library runs another call like one that is timed.
+/// Whether another call is timed, to be compared with the timed one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Comparison {
-    /// There is no reason: it runs this one.
+    /// None is.
     Needless,
-    /// It will run the next one.
+    /// The next one like it is.
     Due,
-    /// It has run one.
+    /// One was.
     Made,
 }
 
@@ -168,6 +174,9 @@ impl Prospect {
         self.spent = self.spent.and(native);
         self.least = self.least.and(least(facts));
         self.calls += 1;
+        if let Some(met) = &mut self.met {
+            met.since += 1;
+        }
         let class = (facts.operation, facts.bytes.max(1).ilog2());
         self.is_first = !self.seen.contains(&class);
         if self.is_first {
@@ -193,9 +202,9 @@ impl Prospect {
     /// The timed call is compared with the next one like it, if that comes soon.
     fn after_meeting(&self, facts: &Facts) -> Preparation {
         match self.met {
-            Some(met) if met.comparison == Comparison::Due => match are_alike(&met.facts, facts) {
+            Some(met) if met.comparison == Comparison::Due => match met.facts == *facts {
                 true => Preparation::Compare,
-                false if self.calls <= met.call + PATIENCE => Preparation::Wait,
+                false if met.since <= PATIENCE => Preparation::Wait,
                 false => Preparation::Survey,
             },
             _ => Preparation::Survey,
@@ -222,7 +231,7 @@ impl Prospect {
     pub fn met(&mut self, facts: &Facts) {
         self.met = Some(Met {
             facts: *facts,
-            call: self.calls,
+            since: 0,
             is_first: self.is_first,
             comparison: Comparison::Needless,
         });
@@ -236,17 +245,17 @@ impl Prospect {
     }
 
     /// Whether the MPI library runs the call that was counted, though the cost model says that
-    /// circulant is faster: to compare them, or since it was compared. If circulant runs it, and it
-    /// is timed, it is compared with the next one like it.
+    /// circulant is faster: since it was faster, or to compare both. If the call is timed, it is
+    /// compared with the next one like it.
     pub fn is_native(&mut self, facts: &Facts) -> bool {
-        let is_slower = self.native.iter().any(|other| are_alike(other, facts));
+        let was_faster = self.native.iter().any(|other| are_alike(other, facts));
         match &mut self.met {
-            Some(met) if met.comparison == Comparison::Made => true,
-            Some(met) if met.call == self.calls && !met.is_first && !is_slower => {
+            Some(met) if met.comparison == Comparison::Made => !was_faster,
+            Some(met) if met.since == 0 && !met.is_first => {
                 met.comparison = Comparison::Due;
-                false
+                was_faster
             }
-            _ => is_slower,
+            _ => was_faster,
         }
     }
 
@@ -281,8 +290,8 @@ impl Prospect {
 
     /// The outcome of a survey.
     pub fn tell(&mut self, survey: Survey) {
-        if let Some(met) = self.met.take().filter(|_| survey.seconds > 0.0) {
-            self.keep(&met, &survey);
+        if let Some(met) = self.met.take().filter(|_| survey.timed.seconds > 0.0) {
+            self.keep(&met, survey.timed, survey.compared);
         }
         self.is_surveyed = true;
         self.small_operation = median(survey.operations).unwrap_or(0.0);
@@ -291,21 +300,24 @@ impl Prospect {
     }
 
     /// Keeps the time of whoever runs such calls from now on.
-    fn keep(&mut self, met: &Met, survey: &Survey) {
-        let was_compared = survey.natively > 0.0 && !survey.is_native;
-        let is_beaten = was_compared && CLEARLY * survey.natively < survey.seconds;
+    fn keep(&mut self, met: &Met, timed: SurveyedCall, compared: SurveyedCall) {
+        let is_compared = compared.seconds > 0.0 && compared.is_native != timed.is_native;
+        let winner = match (is_compared, timed.is_native) {
+            (false, _) => timed,
+            (true, true) => faster(compared, timed),
+            (true, false) => faster(timed, compared),
+        };
+        if is_compared {
+            self.native.retain(|other| !are_alike(other, &met.facts));
+            self.native.extend(winner.is_native.then_some(met.facts));
+        }
         self.timed.push(Timed {
             facts: met.facts,
-            seconds: match is_beaten {
-                true => survey.natively,
-                false => survey.seconds,
-            },
-            is_native: survey.is_native || is_beaten,
-            is_first: met.is_first,
+            seconds: winner.seconds,
+            is_native: winner.is_native,
+            // A native call that was compared may be the first one.
+            is_first: met.is_first || winner.is_native != timed.is_native,
         });
-        if is_beaten {
-            self.native.push(met.facts);
-        }
     }
 
     /// Rank 0 has told what it knows. If that is nothing, it is asked again before a measurement.
@@ -526,6 +538,14 @@ fn advance(facts: &Facts, nodes: usize) -> f64 {
     }
 }
 
+/// The one that was clearly faster, or else circulant's.
+fn faster(ours: SurveyedCall, native: SurveyedCall) -> SurveyedCall {
+    match CLEARLY * native.seconds < ours.seconds {
+        true => native,
+        false => ours,
+    }
+}
+
 /// Whether calls are of one operation and of about one size, in all and by parts.
 fn are_alike(one: &Facts, other: &Facts) -> bool {
     let class = |facts: &Facts| {
@@ -555,9 +575,13 @@ mod tests {
 
     /// A survey of a native call that took so many seconds.
     fn timed(seconds: f64) -> Survey {
+        told(seconds, true)
+    }
+
+    /// A survey of a call that took so many seconds.
+    fn told(seconds: f64, is_native: bool) -> Survey {
         Survey {
-            seconds,
-            is_native: true,
+            timed: SurveyedCall { seconds, is_native },
             ..Survey::default()
         }
     }
@@ -729,10 +753,7 @@ mod tests {
         ] {
             prospect.count(&bcast(bytes));
             prospect.met(&bcast(bytes));
-            prospect.tell(Survey {
-                is_native,
-                ..timed(seconds)
-            });
+            prospect.tell(told(seconds, is_native));
         }
         // Nobody met for this one.
         prospect.tell(timed(0.3));
@@ -768,22 +789,23 @@ mod tests {
         assert!(second(0.7e-3) > second(1e-6).map(|call| call + 20));
     }
 
-    /// Makes calls of these sizes, which the cost model gives to circulant. Returns whether
-    /// circulant runs it (`.`), the MPI library does since it was measured to be faster (`n`), all
-    /// meet for it (`m`), or it is compared (`c`).
-    fn presumed(prospect: &mut Prospect, calls: &[u64], [ours, natively]: [f64; 2]) -> String {
-        let run = |&bytes: &u64| {
+    /// Makes calls of these sizes, which the cost model gives to circulant, and which take so many
+    /// seconds by circulant and natively. Returns who runs each: circulant (`.`) or the MPI library
+    /// (`n`); where it is timed (`o`, `N`); and where it is compared (`c`, `C`).
+    fn presumed(prospect: &mut Prospect, calls: &[u64], [ours, native]: [f64; 2]) -> String {
+        let call = |is_native| SurveyedCall {
+            seconds: if is_native { native } else { ours },
+            is_native,
+        };
+        let [mut timed, mut compared] = [SurveyedCall::default(); 2];
+        let mut run = |&bytes: &u64| {
             let facts = bcast(bytes);
             prospect.count(&facts);
             if prospect.step(&facts, None) == Preparation::Survey {
-                let made = prospect.met.map(|met| met.comparison);
                 prospect.tell(Survey {
-                    natively: match made == Some(Comparison::Made) {
-                        true => natively,
-                        false => 0.0,
-                    },
-                    is_native: false,
-                    ..timed(ours)
+                    timed,
+                    compared: std::mem::take(&mut compared),
+                    ..Survey::default()
                 });
             }
             let step = prospect.step(&facts, None);
@@ -792,46 +814,78 @@ mod tests {
                 Preparation::Compare => prospect.compare(),
                 _ => {}
             }
-            match (step, prospect.is_native(&facts)) {
-                (Preparation::Compare, true) => 'c',
-                (Preparation::Meet, false) => 'm',
-                (Preparation::Wait, true) => 'n',
-                (Preparation::Wait, false) => '.',
-                other => panic!("{other:?}"),
+            let is_native = prospect.is_native(&facts);
+            match step {
+                Preparation::Meet => timed = call(is_native),
+                Preparation::Compare => compared = call(is_native),
+                _ => {}
+            }
+            match (step, is_native) {
+                (Preparation::Meet, false) => 'o',
+                (Preparation::Meet, true) => 'N',
+                (Preparation::Compare, false) => 'c',
+                (Preparation::Compare, true) => 'C',
+                (_, false) => '.',
+                (_, true) => 'n',
             }
         };
-        calls.iter().map(run).collect()
+        calls.iter().map(&mut run).collect()
     }
 
-    /// A timed call that circulant ran is compared with the next one like it, though other calls
-    /// come between. The MPI library runs such calls from then on if it was clearly faster.
+    /// A timed call is compared with the next one like it, which the other runs, though other calls
+    /// come between. Whoever was faster runs such calls until they are compared again.
     #[test]
     fn the_presumption_is_tested() {
         const LARGE: u64 = 1 << 18;
         for (calls, times, expected) in [
-            (vec![LARGE; 6], [0.02, 0.01], ".mcnnn"),
-            (vec![LARGE; 6], [0.02, 0.0185], ".mc..."),
-            (vec![LARGE; 6], [0.02, 0.04], ".mc..."),
+            (vec![LARGE; 18], [0.02, 0.01], ".oCnnnnnnnnnnnnNcn"),
+            (vec![LARGE; 18], [0.02, 0.0185], ".oC............oC."),
+            (vec![LARGE; 18], [0.02, 0.04], ".oC............oC."),
             (
-                vec![LARGE, LARGE, 9, 9, LARGE + 9, LARGE, 9],
+                vec![LARGE, LARGE, 9, LARGE + 9, LARGE, LARGE + 9, 9],
                 [0.02, 0.01],
-                ".m..cn.",
+                ".o..Cn.",
             ),
-            ([[LARGE; 2], [9; 2]].concat(), [0.02, 0.01], ".m.."),
+            ([[LARGE; 2], [9; 2]].concat(), [0.02, 0.01], ".o.."),
         ] {
             let mut prospect = Prospect::default();
             let made = presumed(&mut prospect, &calls, times);
             assert_eq!(made, expected, "{times:?} {calls:?}");
         }
-        // Who is measured to be faster is whose time counts.
-        let mut prospect = Prospect::default();
-        presumed(&mut prospect, &[LARGE; 4], [0.02, 0.01]);
-        assert_eq!(prospect.native_times(|_| true), [0.01]);
         // One like it may never come.
         let mut prospect = Prospect::default();
         let calls = [vec![LARGE; 2], vec![9; 10]].concat();
         presumed(&mut prospect, &calls, [0.02, 0.01]);
         assert!(prospect.met.is_none() && prospect.is_surveyed);
+    }
+
+    /// Who is faster is whose time counts. The first native call may have opened connections.
+    #[test]
+    fn the_time_of_the_faster_one_counts() {
+        let mut prospect = Prospect::default();
+        for ([ours, native], expected) in [([0.02, 0.01], 0.01), ([0.02, 0.03], 0.02)] {
+            let call = |seconds, is_native| SurveyedCall { seconds, is_native };
+            prospect.count(&bcast(9));
+            prospect.count(&bcast(9));
+            prospect.met(&bcast(9));
+            prospect.tell(Survey {
+                timed: call(ours, false),
+                compared: call(native, true),
+                ..Survey::default()
+            });
+            let last = prospect.timed.last().map(|timed| timed.seconds);
+            assert_eq!(last, Some(expected));
+            assert!(prospect.native_times(|_| true).is_empty());
+        }
+        prospect.met(&bcast(9));
+        prospect.tell(Survey {
+            compared: SurveyedCall {
+                seconds: 0.02,
+                is_native: false,
+            },
+            ..timed(0.01)
+        });
+        assert_eq!(prospect.native_times(|_| true), [0.01]);
     }
 
     /// What a measurement takes is a small part of the calls until then, on networks of any speed.

@@ -191,8 +191,8 @@ def test_a_profile_is_saved_and_read(learning, tmp_path):
     "calls, expected",
     [
         (["bcast:65536x3"], {"circulant": 2, "trial": 1}),
-        (["bcast:65536x2", "reduce:8x20", "allgather:9999x6", "bcast:66000"], {"circulant": 2, "trial": 1}),
-        (["bcast:65536x2", "allgather:9999x12", "bcast:65536"], {"circulant": 3}),
+        (["bcast:65536x2", "reduce:8x20", "allgather:9999x6", "bcast:65536"], {"circulant": 2, "trial": 1}),
+        (["bcast:65536x2", "bcast:66000", "allgather:9999x12"], {"circulant": 3}),
         (["bcast:65536x2", "bcast:9999x2"], {"circulant": 2, "cost_model": 2}),
     ],
 )
@@ -202,6 +202,33 @@ def test_what_the_cost_model_presumes_is_compared(mpi, report, calls, expected):
     run = mpi.preloaded(9, command, report, {"NODE_SIZE": 1}).expect_success()
     assert run.outcomes("bcast") == expected, run.describe()
     assert not run.report["learned"], run.describe()
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("setting", ["SELECT=model", "CHECK=1", "FORCE=1"])
+def test_what_settings_say_is_not_compared(mpi, report, setting):
+    """A check takes its time from circulant's calls."""
+    name, value = setting.split("=")
+    command = [mpi.program("sequence"), "bcast:65536x4"]
+    run = mpi.preloaded(9, command, report, {"NODE_SIZE": 1, name: value}).expect_success()
+    assert run.outcomes("bcast") == {"circulant": 4}, run.describe()
+
+
+@pytest.mark.parametrize("calls", ["bcast:65536x40", "allreduce-double:40000x40"])
+def test_all_processes_compare_alike(mpi, tmp_path, calls):
+    """Whoever wins. What floating-point reductions lead to does not depend on times."""
+    environment = {"CIRCULANT_NODE_SIZE": "1", "CIRCULANT_REPORT": str(tmp_path / "%r.json")}
+    command = [mpi.program("sequence"), calls]
+    run = mpi.run(9, command, mpi.library, environment).expect_success()
+    assert "failures=0" in run.stdout
+    outcomes = []
+    for rank in range(9):
+        rows = json.loads((tmp_path / f"{rank}.json").read_text())["operations"]
+        outcomes.append({row.get("reason", "circulant"): row["calls"] for row in rows})
+    assert all(outcome == outcomes[0] for outcome in outcomes), outcomes
+    expected = {"circulant", "trial", "measured"} if calls.startswith("bcast") else {"circulant"}
+    assert outcomes[0].keys() <= expected, outcomes
+    assert outcomes[0]["circulant"] > 0 and ("trial" in expected) == ("trial" in outcomes[0])
 
 
 @pytest.mark.any_mpi
