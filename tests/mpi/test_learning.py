@@ -207,11 +207,12 @@ def test_what_the_cost_model_presumes_is_compared(mpi, report, calls, expected):
 @pytest.mark.any_mpi
 @pytest.mark.parametrize("setting", ["SELECT=model", "CHECK=1", "FORCE=1"])
 def test_what_settings_say_is_not_compared(mpi, report, setting):
-    """A check takes its time from circulant's calls."""
+    """A check takes its time from circulant's calls. If that makes them so long that the network is measured, there may
+    be trials."""
     name, value = setting.split("=")
     command = [mpi.program("sequence"), "bcast:65536x4"]
     run = mpi.preloaded(9, command, report, {"NODE_SIZE": 1, name: value}).expect_success()
-    assert run.outcomes("bcast") == {"circulant": 4}, run.describe()
+    assert run.report["learned"] or run.outcomes("bcast") == {"circulant": 4}, run.describe()
 
 
 @pytest.mark.parametrize("calls", ["bcast:65536x40", "allreduce-double:40000x40"])
