@@ -47,7 +47,9 @@ use super::{Cost, Facts, Network, Operation, facts::phases, native};
 /// Bytes of a small message by which a network is measured, and how often it is sent after a first
 /// time that opens connections.
 pub const SMALL: (usize, usize) = (8, 4);
-/// The same for a large message, which MPI libraries still send eagerly.
+/// The same for a large message, which MPI libraries still send eagerly. On slow ports half of a
+/// measurement is these messages. The slower one of two counts: the other may have passed a port
+/// faster after a pause.
 pub const LARGE: (usize, usize) = (32 << 10, 2);
 
 /// From one survey to the next, what the calls cost grows by this factor.

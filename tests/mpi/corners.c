@@ -19,6 +19,7 @@
 
 #include "calls.h"
 #include "check.h"
+#include "medley.h"
 
 enum { ITEMS = 4000 };
 
@@ -232,19 +233,6 @@ static void duplicate(void) {
     }
 }
 
-static void sum(MPI_Comm comm, int size) {
-    static int input[ITEMS], sums[ITEMS];
-    int wrong = 0;
-    for (int i = 0; i < ITEMS; i++) {
-        input[i] = i + world_rank;
-    }
-    allreduce(input, sums, ITEMS, MPI_INT, MPI_SUM, comm);
-    for (int i = 0; i < ITEMS; i++) {
-        wrong += sums[i] != size * i + size * (size - 1) / 2;
-    }
-    check(wrong == 0, "%d sums are wrong", wrong);
-}
-
 /* The last process comes to the duplication when the others have ended their first call. */
 static void elsewhere(void) {
     const int is_last = world_rank == world_size - 1;
@@ -260,14 +248,14 @@ static void elsewhere(void) {
         MPI_Comm_idup(MPI_COMM_WORLD, &twin, &request);
         /* Some of what the MPI does for the duplication, it does in another call. */
         MPI_Barrier(others);
-        sum(others, world_size - 1);
+        medley_allreduce(others, ITEMS, MPI_SUM);
         if (world_rank == 0) {
             MPI_Send(&token, 1, MPI_INT, world_size - 1, 0, MPI_COMM_WORLD);
         }
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (!is_last) {
-        sum(others, world_size - 1);
+        medley_allreduce(others, ITEMS, MPI_SUM);
     }
     MPI_Comm_free(&others);
     MPI_Comm_free(&twin);

@@ -6,12 +6,11 @@
  *     handlers operator   an operator sets that of MPI_COMM_WORLD
  */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "calls.h"
 #include "check.h"
+#include "medley.h"
 
 enum { ITEMS = 20000, LATE = 300000, MIDDLE = 100000 };
 
@@ -31,21 +30,6 @@ static MPI_Errhandler handler_of(MPI_Comm comm) {
     MPI_Errhandler handler;
     MPI_Comm_get_errhandler(comm, &handler);
     return handler;
-}
-
-static void sum(MPI_Comm comm, MPI_Op op) {
-    int *data = malloc(ITEMS * sizeof *data), *sums = malloc(ITEMS * sizeof *sums), wrong = 0;
-    for (int i = 0; i < ITEMS; i++) {
-        data[i] = world_rank + i;
-    }
-    allreduce(data, sums, ITEMS, MPI_INT, op, comm);
-    for (int i = 0; i < ITEMS; i++) {
-        wrong += sums[i] != world_size * i + world_size * (world_size - 1) / 2;
-    }
-    check(wrong == 0, "%d sums are wrong", wrong);
-    check_digest(sums, ITEMS * sizeof *sums);
-    free(data);
-    free(sums);
 }
 
 /* What the other thread does. */
@@ -119,7 +103,7 @@ static void threads(void) {
         } else {
             usleep(LATE);
         }
-        sum(meanwhile.comm, MPI_SUM);
+        medley_allreduce(meanwhile.comm, ITEMS, MPI_SUM);
         if (world_rank == 0) {
             pthread_join(thread, NULL);
             const MPI_Errhandler now = handler_of(meanwhile.comm);
@@ -150,7 +134,7 @@ static void operator(void) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
-    sum(comm, op);
+    medley_allreduce(comm, ITEMS, op);
     check(handler_of(MPI_COMM_WORLD) == other, "the handler is not the one that the operator has set");
     MPI_Comm_free(&comm);
     MPI_Op_free(&op);

@@ -107,14 +107,13 @@ static void one_reduce_scatter(const struct medley *m, const struct reduction *s
     free(result);
 }
 
-static void one_allreduce(const struct medley *m, const struct reduction *sum) {
-    int items = 1 + agreed(7, m->items);
+static void one_allreduce(const struct medley *m, const struct reduction *sum, int items) {
     void *input = reduction_input(sum, m->rank, m->size, 0, items);
     void *result = reduction_result(sum, m->size, 0, items);
     struct buffer send = buffer_new(&sum->layout, items), receive = buffer_new(&sum->layout, items);
     buffer_input(&send, 0, items, input);
     buffer_expect(&receive, 0, items, result);
-    allreduce(send.origin, receive.origin, items, MPI_INT, MPI_SUM, m->comm);
+    allreduce(send.origin, receive.origin, items, MPI_INT, sum->op, m->comm);
     buffer_check(&send, "allreduce: send buffer");
     buffer_check(&receive, "allreduce: receive buffer");
     free(input);
@@ -163,19 +162,31 @@ static void one_gather(const struct medley *m, const struct layout *ints, bool s
     buffer_check(&all, scatters ? "scatter: whole" : "gather: whole");
 }
 
-void medley(MPI_Comm comm, int items) {
+static struct medley medley_on(MPI_Comm comm, int items) {
     struct medley m = {.comm = comm, .items = items};
-    struct layout ints = layout_basic("int", MPI_INT, sizeof(int));
-    struct reduction sum = reduction_int_sum();
     MPI_Comm_rank(comm, &m.rank);
     MPI_Comm_size(comm, &m.size);
+    return m;
+}
+
+void medley_allreduce(MPI_Comm comm, int items, MPI_Op op) {
+    struct medley m = medley_on(comm, items);
+    struct reduction sum = reduction_int_sum();
+    sum.op = op;
+    one_allreduce(&m, &sum, items);
+}
+
+void medley(MPI_Comm comm, int items) {
+    struct medley m = medley_on(comm, items);
+    struct layout ints = layout_basic("int", MPI_INT, sizeof(int));
+    struct reduction sum = reduction_int_sum();
     one_bcast(&m, &ints);
     one_allgather(&m, &ints, false);
     one_reduce(&m, &sum);
     one_reduce_scatter(&m, &sum, true);
     one_allgather(&m, &ints, true);
     one_reduce_scatter(&m, &sum, false);
-    one_allreduce(&m, &sum);
+    one_allreduce(&m, &sum, 1 + agreed(7, items));
     one_alltoall(&m, &ints);
     one_gather(&m, &ints, false);
     one_gather(&m, &ints, true);

@@ -7,4 +7,7 @@
 /* Data and sizes (up to `items` ints a rank) are those of the current case and color. */
 void medley(MPI_Comm comm, int items);
 
+/* Its allreduce alone, of so many ints, by an operator that adds them. */
+void medley_allreduce(MPI_Comm comm, int items, MPI_Op op);
+
 #endif
