@@ -8,6 +8,7 @@
 use std::iter::successors;
 
 use super::check::{Comparison, Touched};
+use super::shared::OnNodes;
 use super::{Done, run_to_end, shared};
 use crate::communicator::{Service, State, Stop};
 use crate::engine::scratch_units;
@@ -47,7 +48,8 @@ pub enum Target {
 impl Combination {
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         match (&self.target, algorithm) {
-            (_, Algorithm::Shared) => self.run_shared(service),
+            (_, Algorithm::Shared { across: None }) => self.run_shared(service),
+            (_, Algorithm::Shared { across: Some(cut) }) => self.run_shared_on_nodes(cut, service),
             (&Target::Root(root), _) => self.reduce(algorithm, service, root),
             (Target::Parts(counts), _) => self.reduce_scatter(algorithm, service, *counts),
             (Target::All, Algorithm::Census) => self.census(service),
@@ -133,6 +135,64 @@ impl Combination {
         service.spare.keep_packed(packed);
         let unit = if is_alike { unit } else { 0 };
         shared::run(service, pattern, unit, lease, memory)
+    }
+
+    /// The same on several nodes, of MPI's own operators, and so of its own datatypes: these have
+    /// the same layout everywhere. What the processes of a node bring is combined at its leader.
+    fn run_shared_on_nodes(&self, cut: Cut, service: &mut Service) -> Result<Done, Stop> {
+        let (count, cut) = (self.input.count(), self.in_units(cut));
+        let mut stages = service.spare.stages();
+        let machine = service.machine()?;
+        let (nodes, on) = (&machine.nodes, (&service.team, machine));
+        let (head, outward) = match &self.target {
+            &Target::Root(root) => {
+                stages.reduction_across(on, root, cut.blocks(), 0..count);
+                (machine.head(root), None)
+            }
+            Target::All => {
+                stages.allreduce_across(on, 0..count, cut);
+                let mut messages = vec![0..0; machine.node.size()];
+                messages[0] = 0..count;
+                (0, Some(Pattern::Moved(messages)))
+            }
+            Target::Parts(counts) => {
+                let parts: Vec<_> = consecutive(lengths(counts)).collect();
+                stages.reduce_scatter_across(on, parts.iter().copied(), cut);
+                let own = nodes.ranks(machine.leaders.place()).iter();
+                let own =
+                    own.map(|&rank| parts[rank].result..parts[rank].result + parts[rank].length);
+                (0, Some(Pattern::Parted(0, own.collect())))
+            }
+        };
+        let leads = machine.node.place() == head;
+        // Where the result of its node is no result of its own, a leader has room for it.
+        let (has_room, most) = match &self.target {
+            &Target::Root(root) => (machine.place == root, count),
+            Target::All => (true, 0),
+            Target::Parts(_) => (false, count),
+        };
+        let aside = match leads && !has_room {
+            true => Aside::Result(count),
+            false => Aside::Nothing,
+        };
+        let receives = match self.target {
+            Target::Root(root) => machine.place == root,
+            Target::All | Target::Parts(_) => true,
+        };
+        let unit = Elements::in_slots(&self.input);
+        let size = self.input.datatype().size();
+        let across = scratch_units(&stages, service.pacing);
+        let scratch = across.max(shared::scratch(unit));
+        let data = across.saturating_mul(size).max(shared::scratch_data(size));
+        let (lease, memory) = self.memory(service, (scratch, data), aside, most)?;
+        let call = OnNodes {
+            inward: Some(Pattern::ToRoot(head, count)),
+            across: stages,
+            leads,
+            outward,
+            receives,
+        };
+        shared::run_on_nodes(service, call, unit, lease, memory)
     }
 
     fn reduce(

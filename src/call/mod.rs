@@ -228,10 +228,10 @@ impl Problem {
         if algorithm.is_of_nodes() {
             service.divide(state.nodes()?);
         }
-        if algorithm == Algorithm::Shared {
+        if matches!(algorithm, Algorithm::Shared { .. }) {
             service.share(state.settings().shared_max)?;
         }
-        let waits = algorithm != Algorithm::Shared;
+        let waits = algorithm != Algorithm::Shared { across: None };
         let _errors = waits.then(|| ReturnedErrors::during_call_on(state.communicator()));
         match self {
             Problem::Broadcast(problem) => problem.run(algorithm, service),

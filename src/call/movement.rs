@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Touched;
+use super::shared::OnNodes;
 use super::{Done, Running, complete, run_to_end, shared};
 use crate::communicator::{Service, Stop};
 use crate::engine::scratch_units;
 use crate::mpi::{Allocation, Array, Arrays};
 use crate::plan::{Pattern, block_range};
 use crate::pool::{Lease, Need};
-use crate::select::Algorithm;
+use crate::select::{Algorithm, Cut};
 use crate::stage::{Span, Stages, consecutive, shares};
 use crate::team::Team;
 use crate::transport::{Bytes, Packing, Unpacking};
@@ -53,8 +54,8 @@ impl Broadcast {
         lease: Lease<Arc<Allocation>>,
     ) -> Result<Done, Stop> {
         let memory = self.laid_out(service, team.place() == self.root, packing, lease.memory)?;
-        if algorithm == Algorithm::Shared {
-            return self.run_shared(service, lease.slot, memory);
+        if let Algorithm::Shared { across } = algorithm {
+            return self.run_shared(across, service, lease.slot, memory);
         }
         if self.chunks == 1 {
             let stages = self.stages(team, algorithm, service, 0);
@@ -82,10 +83,36 @@ impl Broadcast {
             .try_fold(Done::default(), |done, of| Ok(done.and(of?)))
     }
 
-    fn run_shared(&self, service: &mut Service, lease: usize, memory: Bytes) -> Result<Done, Stop> {
-        let mut messages = vec![0..0; service.team.size()];
-        messages[self.root] = 0..self.elements.size();
-        shared::run(service, Pattern::Moved(messages), 1, lease, memory)
+    fn run_shared(
+        &self,
+        across: Option<Cut>,
+        service: &mut Service,
+        lease: usize,
+        memory: Bytes,
+    ) -> Result<Done, Stop> {
+        let range = 0..self.elements.size();
+        let from = |root: usize, processes: usize| {
+            let mut messages = vec![0..0; processes];
+            messages[root] = range.clone();
+            Pattern::Moved(messages)
+        };
+        let Some(cut) = across else {
+            let pattern = from(self.root, service.team.size());
+            return shared::run(service, pattern, 1, lease, memory);
+        };
+        let mut stages = service.spare.stages();
+        let machine = service.machine()?;
+        let blocks = cut.blocks();
+        stages.broadcast_across((&service.team, machine), self.root, blocks, range.clone());
+        let head = machine.head(self.root);
+        let call = OnNodes {
+            inward: None,
+            across: stages,
+            leads: machine.node.place() == head,
+            outward: Some(from(head, machine.node.size())),
+            receives: machine.place != self.root,
+        };
+        shared::run_on_nodes(service, call, 1, lease, memory)
     }
 
     fn laid_out(
@@ -180,8 +207,11 @@ impl Allgather {
                 let messages: Vec<_> = messages.collect();
                 stages.allgather_by_lanes((team, machine), &messages, (cut, lanes));
             }
+            (Algorithm::Shared { across: Some(cut) }, Some(machine)) => {
+                stages.allgather_across((team, machine), messages, cut);
+            }
             (Algorithm::Doubling { segment }, _) => stages.allgather(team, messages, segment),
-            (Algorithm::Shared, _) => {}
+            (Algorithm::Shared { .. }, _) => {}
             _ => stages.pipelined_allgather(team, messages, algorithm.blocks()),
         }
         let is_packed_first = machine.is_some();
@@ -193,12 +223,15 @@ impl Allgather {
         let memory = service.bytes(lease.memory, scratch, if staged { bytes } else { 0 });
         let place = (service.team.place(), is_packed_first);
         let memory = self.laid_out(memory, own, result, place)?;
-        if algorithm == Algorithm::Shared {
-            service.spare.keep_stages(stages);
+        if let Algorithm::Shared { across } = algorithm {
             let messages =
                 consecutive(lengths()).map(|span| span.result..span.result + span.length);
-            let pattern = Pattern::Moved(messages.collect());
-            return shared::run(service, pattern, 1, lease.slot, memory);
+            let messages: Vec<_> = messages.collect();
+            if across.is_some() {
+                return run_shared_on_nodes(service, stages, messages, lease.slot, memory);
+            }
+            service.spare.keep_stages(stages);
+            return shared::run(service, Pattern::Moved(messages), 1, lease.slot, memory);
         }
         run_to_end(service, stages, lease.slot, memory)
     }
@@ -247,6 +280,30 @@ impl Allgather {
     }
 }
 
+/// Runs an allgather of these messages, in the order of the ranks, on several nodes. Each process
+/// of a node takes what the others bring, and then what has come to its leader.
+fn run_shared_on_nodes(
+    service: &mut Service,
+    across: Stages,
+    mut messages: Vec<Range<usize>>,
+    lease: usize,
+    memory: Bytes,
+) -> Result<Done, Stop> {
+    let machine = service.machine()?;
+    let own = machine.nodes.ranks(machine.leaders.place());
+    let of_node = own.iter().map(|&rank| std::mem::take(&mut messages[rank]));
+    let inward = Pattern::Moved(of_node.collect());
+    messages.retain(|message| !message.is_empty());
+    let call = OnNodes {
+        inward: Some(inward),
+        across,
+        leads: machine.node.place() == 0,
+        outward: Some(Pattern::Spread(0, messages)),
+        receives: true,
+    };
+    shared::run_on_nodes(service, call, 1, lease, memory)
+}
+
 /// As many elements of each process to each.
 pub struct AllToAll {
     /// What this process sends.
@@ -270,7 +327,7 @@ impl AllToAll {
         let packings = [self.send, self.receive].map(|arrays| service.packing(arrays.of(0)));
         match algorithm {
             Algorithm::Pairwise { segment } => self.send_straight(segment, service, packings),
-            Algorithm::Shared => {
+            Algorithm::Shared { .. } => {
                 let (mut memory, lease) = self.straight(service, 0, packings)?;
                 let length = self.receive.of(0).size();
                 let own = service.team.place() * length;
@@ -384,7 +441,7 @@ impl GatherScatter {
 
     pub(super) fn run(self, algorithm: Algorithm, service: &mut Service) -> Result<Done, Stop> {
         match algorithm {
-            Algorithm::Shared => self.run_shared(service),
+            Algorithm::Shared { .. } => self.run_shared(service),
             _ => self.pass_on(service),
         }
     }

@@ -1,21 +1,26 @@
-//! A call that runs in memory which all its processes share: the interpreter of
+//! A call that runs in memory which the processes of a node share: the interpreter of
 //! [`plan::Shared`](Shared).
 //!
-//! The first meeting of a call agrees on three more things. Whether all mean the same lengths:
-//! otherwise no process goes on, and the call ends; with an error where something would have come
+//! On several nodes a call has three parts, one after the other ([`OnNodes`]): what the processes
+//! of each node bring goes to its leader, the leaders exchange it by messages, and what comes goes
+//! to the processes of the node. A process that does not lead meets the leader when it is back.
+//!
+//! The first meeting of a part agrees on three more things. Whether all mean the same lengths:
+//! otherwise no process goes on, and the part ends; with an error where something would have come
 //! from others, as it would if messages had other lengths than expected. Whether a unit has the
-//! same layout on all: otherwise the MPI library runs the call, with nothing touched. And how large
-//! the slots are, where they are to grow; then that meeting is one of its own, before the first
-//! step.
+//! same layout on all: otherwise the MPI library runs the call, with nothing touched; on several
+//! nodes, whose processes would have to agree on that, it always has. And how large the slots are,
+//! where they are to grow; then that meeting is one of its own, before the first step.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{Done, Owner};
+use super::{Done, Owner, Running, complete};
 use crate::communicator::{Service, Stop};
 use crate::mpi::{Communicator, Error, native};
 use crate::plan::{Copied, Folded, Pattern, Shared, Step};
 use crate::pool::Lease;
 use crate::select::Reason;
+use crate::stage::Stages;
 use crate::transport::{Memory, Mismatch, Place, SharedMemory, Space, WORDS};
 
 /// Bytes that are combined at once, so that partial results stay in the processor's first cache.
@@ -32,8 +37,9 @@ pub(super) fn scratch_data(size: usize) -> usize {
     FOLDED.max(size)
 }
 
-/// Runs a call in `memory`, whose allocation is on this lease, with [so much](scratch) scratch. In
-/// a slot a unit takes `unit` bytes; 0, if its layout may be another on other processes.
+/// Runs a call on one node in `memory`, whose allocation is on this lease, with [so much](scratch)
+/// scratch. In a slot a unit takes `unit` bytes; 0, if its layout may be another on other
+/// processes.
 ///
 /// # Errors
 /// Native, if it cannot run here; MPI's; or that processes disagree on the size of the data.
@@ -44,8 +50,124 @@ pub(super) fn run<M: Owner>(
     lease: usize,
     mut memory: M,
 ) -> Result<Done, Stop> {
-    let (communicator, place) = (service.communicator(), service.team.place());
-    let processes = service.team.size();
+    let receives = Shared::receives(&pattern, service.team.place());
+    let done = match run_pattern(service, pattern, unit, true, &mut memory) {
+        // Nobody tells a process that only sends, either.
+        Err(Stop::Mismatched(_)) if !receives => Ok(Done::default()),
+        done => done,
+    };
+    if done.is_ok() {
+        memory.finish()?;
+    }
+    leave(service, lease, memory);
+    done
+}
+
+/// The parts of a call on several nodes.
+pub(super) struct OnNodes {
+    /// What goes to the leader of a node.
+    pub inward: Option<Pattern>,
+    /// What the leaders do.
+    pub across: Stages,
+    /// Whether this process is one.
+    pub leads: bool,
+    /// What goes from the leader to its node.
+    pub outward: Option<Pattern>,
+    /// Whether this process gets anything by the call.
+    pub receives: bool,
+}
+
+/// Runs such a call in `memory`. Of one node only, nothing ends it: the others wait for its leader.
+///
+/// # Errors
+/// MPI's; or that processes disagree on the size of the data.
+pub(super) fn run_on_nodes<M: Owner>(
+    service: &mut Service,
+    call: OnNodes,
+    unit: usize,
+    lease: usize,
+    mut memory: M,
+) -> Result<Done, Stop> {
+    let mut parts = Parts::default();
+    if let Some(inward) = call.inward {
+        parts.add(run_pattern(service, inward, unit, true, &mut memory))?;
+    }
+    // All processes of the node know that.
+    let goes_on = parts.mismatch.is_none();
+    if call.leads {
+        let across = Running::prepare(service, call.across, 0, None, memory);
+        let [across] = complete([across])?;
+        let (kept, done, lengths) = across.end(service);
+        memory = kept;
+        parts.add(lengths.map(|()| done).map_err(Stop::from))?;
+    } else {
+        service.spare.keep_stages(call.across);
+    }
+    if let Some(outward) = call.outward.filter(|_| goes_on) {
+        // What has come to a leader is of no use to its node if it is of another length.
+        let is_sound = parts.mismatch.is_none();
+        parts.add(run_pattern(service, outward, unit, is_sound, &mut memory))?;
+    }
+    let mismatch = parts.mismatch.filter(|_| call.receives);
+    if mismatch.is_none() {
+        memory.finish()?;
+    }
+    leave(service, lease, memory);
+    mismatch.map_or(Ok(parts.done), |error| Err(Stop::Mismatched(error)))
+}
+
+/// How the parts of a call have ended so far.
+#[derive(Default)]
+struct Parts {
+    done: Done,
+    /// The first that it is to be reported as, if processes disagree on the size of the data.
+    mismatch: Option<Error>,
+}
+
+impl Parts {
+    /// One more has ended.
+    ///
+    /// # Errors
+    /// What ends the call.
+    fn add(&mut self, part: Result<Done, Stop>) -> Result<(), Stop> {
+        match part {
+            Ok(done) => self.done = self.done.and(done),
+            Err(Stop::Mismatched(error)) => {
+                self.mismatch.get_or_insert(error);
+            }
+            // The layouts of units differ on a node, where datatypes are the MPI library's own.
+            Err(Stop::Native(_)) => {
+                self.mismatch.get_or_insert_with(|| disagreement().0);
+            }
+            Err(stop) => return Err(stop),
+        }
+        Ok(())
+    }
+}
+
+/// Processes disagree on the size of the data.
+fn disagreement() -> Mismatch {
+    Mismatch(Error(native().constants.err_truncate.0))
+}
+
+fn leave<M: Owner>(service: &mut Service, lease: usize, memory: M) {
+    let memory = memory.leave(service);
+    service.pool.give_back(Lease {
+        slot: lease,
+        memory,
+    });
+}
+
+/// Runs a pattern on this node. All its processes have an error if one says that it is not sound.
+fn run_pattern<M: Memory>(
+    service: &mut Service,
+    pattern: Pattern,
+    unit: usize,
+    is_sound: bool,
+    memory: &mut M,
+) -> Result<Done, Stop> {
+    let (communicator, node) = (service.communicator(), service.sharers());
+    let (processes, place) = (node.size(), node.place());
     let shared = service.shared.as_mut().ok_or(Reason::SharedMemory)?;
     let mut run = Run {
         shared,
@@ -54,16 +176,11 @@ pub(super) fn run<M: Owner>(
         place,
         processes,
     };
-    let done = run.call(pattern, &mut memory);
-    if done.is_ok() {
-        memory.finish()?;
-    }
-    let memory = memory.leave(service);
-    service.pool.give_back(Lease {
-        slot: lease,
-        memory,
-    });
-    done
+    let lengths = match is_sound {
+        true => fingerprint(&pattern),
+        false => !fingerprint(&pattern),
+    };
+    run.steps(pattern, lengths, memory)
 }
 
 /// A call in progress.
@@ -77,17 +194,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn call<M: Owner>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
-        let receives = Shared::receives(&pattern, self.place);
-        match self.steps(pattern, memory) {
-            // Nobody tells a process that only sends, either.
-            Err(Stop::Mismatched(_)) if !receives => Ok(Done::default()),
-            done => done,
-        }
-    }
-
-    fn steps<M: Owner>(&mut self, pattern: Pattern, memory: &mut M) -> Result<Done, Stop> {
-        let lengths = fingerprint(&pattern);
+    /// `lengths` is a word that stands for the lengths of the call.
+    fn steps<M: Memory>(
+        &mut self,
+        pattern: Pattern,
+        lengths: u64,
+        memory: &mut M,
+    ) -> Result<Done, Stop> {
         let mut has_met = self.grow(&pattern, lengths)?;
         memory.set_slots(self.shared.slots());
         let room = self.shared.slots().room(self.unit);
@@ -144,8 +257,7 @@ impl Run<'_> {
             return Err(Stop::Native(Reason::SharedMemory));
         }
         if lengths != !most_lengths {
-            let error = Error(native().constants.err_truncate.0);
-            return Err(Mismatch(error).into());
+            return Err(disagreement().into());
         }
         Ok(usize::try_from(least).unwrap_or(0))
     }

@@ -109,7 +109,7 @@ impl State {
             return Ok(choice);
         }
         // What may be tried in shared memory is tried before it runs there.
-        if choice == Ok(Algorithm::Shared) {
+        if choice == Ok(Algorithm::Shared { across: None }) {
             return Ok(Err(Reason::OneNode));
         }
         // Checks take their time from circulant's calls.

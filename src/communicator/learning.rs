@@ -94,6 +94,8 @@ struct Clock {
 pub(super) struct Equipment {
     /// Whether there is a service.
     pub is_served: bool,
+    /// Whether there is memory that processes share.
+    pub is_shared: bool,
     /// Bytes by which slots of the memory that processes share are to grow, if there is any.
     pub missing: usize,
 }
@@ -424,19 +426,22 @@ impl Trial {
 
 impl Ground {
     /// Seconds that it would cost to take the time of a call by a candidate: also to make what it
-    /// lacks. (The price of the first memory was paid for when the network was measured, unless a
-    /// profile has told of it.)
+    /// lacks. (On one node the price of the first memory was paid for when the network was
+    /// measured, unless a profile has told of it.)
     fn overhead_of_trial(&self, candidate: usize, has: &Equipment) -> f64 {
         let known = &self.known;
         let service = match has.is_served {
             true => 0.0,
             false => select::private_communicator(known.processes, known.nodes, known.network),
         };
-        let slots = match candidate {
-            SHARED => select::slots(known.processes, has.missing as u64),
+        let memory = match (candidate, known.nodes) {
+            (SHARED, 1) => select::slots(known.processes, has.missing as u64),
+            (SHARED, _) if !has.is_shared => {
+                select::memory_of_nodes(known.processes, known.network)
+            }
             _ => 0.0,
         };
-        self.clock.lock().overhead + service + slots
+        self.clock.lock().overhead + service + memory
     }
 
     /// The times of a call that took this process so many nanoseconds: the longest. Collective. The

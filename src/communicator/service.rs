@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::members::Members;
+use super::sharing::Sharing;
 use super::{Stop, sharing};
 use crate::engine::{Engine, Pacing, Synchronous};
 use crate::mpi::{Allocation, Array, Communicator, Moment, device};
@@ -33,7 +34,7 @@ pub struct Service {
     machine: Option<Machine>,
     /// The rule for the skips of the algorithms with one block.
     rule: Rule,
-    /// Memory that its processes share, if they are on one node and a call has run there.
+    /// Memory that the processes of this node share, if a call has run there.
     pub shared: Option<SharedMemory>,
     /// Whether there cannot be any.
     cannot_share: bool,
@@ -165,14 +166,14 @@ impl Service {
         }
     }
 
-    /// Makes the memory that its processes share, once. Collective at the first call.
+    /// Makes the memory that the processes of each node share, once: all are on one node, or it was
+    /// [divided](Service::divide). Collective at the first call.
     ///
     /// # Errors
     /// Native, if there is none.
     pub fn share(&mut self, most: u64) -> Result<(), Stop> {
         if self.shared.is_none() && !self.cannot_share {
-            let ends = (self.team.size(), self.team.place());
-            self.shared = sharing::share(&self.members, ends, most)?;
+            self.shared = sharing::share(&self.members, self.sharing(), most)?;
             self.cannot_share = self.shared.is_none();
             self.leased = Some(Moment::now());
         }
@@ -180,6 +181,39 @@ impl Service {
             true => Err(Stop::Native(Reason::SharedMemory)),
             false => Ok(()),
         }
+    }
+
+    fn sharing(&self) -> Sharing<'_> {
+        match &self.machine {
+            Some(machine) => Sharing {
+                node: &machine.node,
+                number: machine.leaders.place(),
+                nodes: machine.nodes.count(),
+                most: machine.nodes.largest(),
+                rank: self.team.place(),
+            },
+            None => Sharing {
+                node: &self.team,
+                number: 0,
+                nodes: 1,
+                most: self.team.size(),
+                rank: self.team.place(),
+            },
+        }
+    }
+
+    /// Bytes by which slots are to grow for a call that could use so many of each, if there are
+    /// any: the same on all processes. What calls use differs between nodes, and so may the slots,
+    /// so where there are several nobody knows.
+    pub(super) fn missing(&self, bytes: usize) -> usize {
+        let is_on_one_node = self.sharing().nodes == 1;
+        let shared = self.shared.as_ref().filter(|_| is_on_one_node);
+        shared.map_or(0, |memory| memory.missing(bytes))
+    }
+
+    /// The processes that share memory: those of this node.
+    pub fn sharers(&self) -> &Team {
+        self.sharing().node
     }
 
     /// The nodes, once it was [divided](Service::divide) into them.

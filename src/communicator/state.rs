@@ -341,10 +341,8 @@ impl State {
         match &*self.service.lock() {
             ServiceState::Ready(service) => Equipment {
                 is_served: true,
-                missing: service
-                    .shared
-                    .as_ref()
-                    .map_or(0, |memory| memory.missing(bytes)),
+                is_shared: service.shared.is_some(),
+                missing: service.missing(bytes),
             },
             _ => Equipment::default(),
         }

@@ -21,6 +21,7 @@
 //! | [`Gather`], [`Scatter`] | MPI_Gather, MPI_Scatter | 2, section 4 |
 //! | [`Census`] | MPI_Allreduce of few integers | 3, Algorithm 2 |
 //! | [`Exchange`] | MPI_Allgather(v) on inter-communicators | 4, Algorithms 1 and 2 |
+//! | [`Across`]`<P>` | the first two and doubling, between leaders of nodes | future work of 1 |
 //! | [`Leaders`]`<P>` | the first two and doubling, by node | future work of 1 |
 //! | [`Reversed`]`<Leaders<P>>` | reductions and reduce-scatters, by node | future work of 1 |
 //! | [`BroadcastLanes`] | MPI_Bcast, by several of a node | future work of 1 |
@@ -30,7 +31,7 @@
 //! | [`Direct`] | gather and scatter within a node, for the above | |
 //! | [`Concurrent`]`<P>` | several of the above by leaders, each of a lane | |
 //! | [`TreeBroadcast`] | MPI_Bcast whose root follows the one before | 5, section 3 |
-//! | [`Shared`] | all of these, on one node, by memory that its processes share | |
+//! | [`Shared`] | all of these, within a node, by memory that its processes share | |
 //!
 //! The papers:
 //!
@@ -46,6 +47,7 @@
 
 #![forbid(unsafe_code)]
 
+mod across;
 mod all_to_all;
 mod allgather_lanes;
 mod broadcast;
@@ -65,6 +67,7 @@ mod shared;
 mod successive;
 mod tree_broadcast;
 
+pub use across::{Across, Heads, Messages};
 pub use all_to_all::{AllToAll, Routes};
 pub use allgather_lanes::AllgatherLanes;
 pub use broadcast::{Broadcast, Schedules};
@@ -75,7 +78,7 @@ pub use direct::Direct;
 pub use doubling::{Doubling, Segments};
 pub use exchange::{Division, Exchange, Part, Parts, Stream, numbered_through};
 pub use gather::{Gather, Scatter};
-pub use leaders::{Heads, Leaders, Messages};
+pub use leaders::Leaders;
 pub use ordered::Ordered;
 pub use pairwise::Pairwise;
 pub use pipelined_allgather::PipelinedAllgather;
@@ -407,6 +410,12 @@ plans! {
     LeadersReduceScatter(Reversed<Concurrent<Leaders<Doubling>>>),
     LeadersPipelinedAllgather(Concurrent<Leaders<PipelinedAllgather>>),
     LeadersPipelinedReduceScatter(Reversed<Concurrent<Leaders<PipelinedAllgather>>>),
+    AcrossBroadcast(Across<Broadcast>),
+    AcrossReduction(Reversed<Across<Broadcast>>),
+    AcrossAllgather(Across<Doubling>),
+    AcrossReduceScatter(Reversed<Across<Doubling>>),
+    AcrossPipelinedAllgather(Across<PipelinedAllgather>),
+    AcrossPipelinedReduceScatter(Reversed<Across<PipelinedAllgather>>),
     LanesBroadcast(BroadcastLanes),
     LanesReduction(Reversed<BroadcastLanes>),
     LanesAllgather(AllgatherLanes),

@@ -1,4 +1,5 @@
-//! Operations through memory that all processes share, as on one node.
+//! Operations through memory that all processes share, as on one node; and what goes to the leader
+//! of a node, and from it, where there are several ([`Across`](super::Across)).
 //!
 //! Each process has a *slot* of the memory, which it alone writes and all read. A call goes in
 //! steps, each over a stretch of every message that fits into a slot. In a step of process r of p:
@@ -24,6 +25,7 @@
 //! | reduction | m | m | m, at the root | 3 m |
 //! | allreduce | m | m | m (1 - 1/p) | 3 m |
 //! | reduce-scatter | m | m | - | 2 m; 2 m and the own part, where parts differ |
+//! | from a leader | m, there | - | what it gets | m |
 //!
 //! None depends on p, nor on how a problem is distributed over the processes. (In a message-passing
 //! algorithm a byte that goes from one process to another is copied twice, and goes q times where
@@ -60,6 +62,11 @@ pub enum Pattern {
     ToAll(usize),
     /// Part j, these units of the input, combined at process j.
     Scattered(Vec<Range<usize>>),
+    /// These units of the result of this process, to the same units of all others.
+    Spread(usize, Vec<Range<usize>>),
+    /// Part j, these units of the result of this process, to the first units of that of process j:
+    /// also its own, which come before the parts of all others.
+    Parted(usize, Vec<Range<usize>>),
 }
 
 /// The steps of one process.
@@ -145,7 +152,9 @@ impl Shared {
             Pattern::Gathered(_, length) | Pattern::ToRoot(_, length) | Pattern::ToAll(length) => {
                 *length
             }
-            Pattern::Scattered(parts) => parts.len() + sum(parts),
+            Pattern::Scattered(parts) | Pattern::Spread(_, parts) | Pattern::Parted(_, parts) => {
+                parts.len() + sum(parts)
+            }
         }
     }
 
@@ -161,7 +170,8 @@ impl Shared {
             }
             Pattern::Exchanged(_) | Pattern::ToAll(_) | Pattern::Scattered(_) => true,
             Pattern::Gathered(root, _) | Pattern::ToRoot(root, _) => *root == place,
-            Pattern::Dealt(root, _) => *root != place,
+            Pattern::Dealt(root, _) | Pattern::Spread(root, _) => *root != place,
+            Pattern::Parted(_, parts) => !parts[place].is_empty(),
         }
     }
 
@@ -172,7 +182,10 @@ impl Shared {
 
     /// Whether what it puts is of the input; else of the result.
     pub fn puts_input(&self) -> bool {
-        !matches!(self.pattern, Pattern::Moved(_))
+        !matches!(
+            self.pattern,
+            Pattern::Moved(_) | Pattern::Spread(..) | Pattern::Parted(..)
+        )
     }
 
     /// Fills in step `index`, which is empty.
@@ -186,6 +199,8 @@ impl Shared {
                 self.fill_combined(std::slice::from_ref(&(0..*length)), index, step);
             }
             Pattern::Scattered(parts) => self.fill_combined(parts, index, step),
+            Pattern::Spread(root, ranges) => self.fill_spread(*root, ranges, index, step),
+            Pattern::Parted(root, parts) => self.fill_parted(*root, parts, index, step),
         }
         step.puts.retain(|put| put.length > 0);
         step.takes.retain(|take| take.length > 0);
@@ -269,21 +284,57 @@ impl Shared {
         }
     }
 
+    /// The stretches of all ranges lie one after the other in the slot of the root.
+    fn fill_spread(&self, root: usize, ranges: &[Range<usize>], index: usize, step: &mut Step) {
+        let copied = self.stretches(root, ranges, index);
+        if self.place == root {
+            step.puts.extend(copied);
+        } else {
+            step.takes.extend(copied);
+        }
+    }
+
+    /// The same, of the parts.
+    fn fill_parted(&self, root: usize, parts: &[Range<usize>], index: usize, step: &mut Step) {
+        let own = self.stretches(root, parts, index).nth(self.place);
+        step.takes.extend(own.map(|copied| Copied {
+            own: copied.own - parts[self.place].start,
+            ..copied
+        }));
+        if self.place == root {
+            step.puts.extend(self.stretches(root, parts, index));
+        }
+    }
+
+    /// The stretches of `ranges` in a step, one after the other in a slot.
+    fn stretches(
+        &self,
+        slot: usize,
+        ranges: &[Range<usize>],
+        index: usize,
+    ) -> impl Iterator<Item = Copied> {
+        let mut end = 0;
+        ranges.iter().map(move |range| {
+            let stretch = block_range(range.len(), self.steps, index);
+            end += stretch.len();
+            Copied {
+                slot,
+                at: end - stretch.len(),
+                own: range.start + stretch.start,
+                length: stretch.len(),
+            }
+        })
+    }
+
     /// The stretches of all parts lie one after the other in a slot.
     fn fill_combined(&self, parts: &[Range<usize>], index: usize, step: &mut Step) {
         let (mut total, mut own) = (0, 0..0);
-        for (process, part) in parts.iter().enumerate() {
-            let stretch = block_range(part.len(), self.steps, index);
+        for (process, put) in self.stretches(self.place, parts, index).enumerate() {
+            total = put.at + put.length;
             if process == self.place {
-                own = total..total + stretch.len();
+                own = put.at..total;
             }
-            step.puts.push(Copied {
-                slot: self.place,
-                at: total,
-                own: part.start + stretch.start,
-                length: stretch.len(),
-            });
-            total += stretch.len();
+            step.puts.push(put);
         }
         // Where in the result, and in the slots, is what this process gets.
         let (to, wanted) = match self.pattern {
@@ -335,12 +386,16 @@ fn steps(pattern: &Pattern, processes: usize, room: usize) -> Option<usize> {
     let most = match pattern {
         Pattern::Exchanged(_) | Pattern::Dealt(..) => room / processes.max(1),
         // Of each part, a step has a unit more than the mean at most.
-        Pattern::Scattered(parts) => room.saturating_sub(parts.len()),
+        Pattern::Scattered(parts) | Pattern::Spread(_, parts) | Pattern::Parted(_, parts) => {
+            room.saturating_sub(parts.len())
+        }
         _ => room,
     };
     let length = match pattern {
         Pattern::Moved(messages) => longest(messages),
-        Pattern::Scattered(parts) => sum(parts),
+        Pattern::Scattered(parts) | Pattern::Spread(_, parts) | Pattern::Parted(_, parts) => {
+            sum(parts)
+        }
         Pattern::Exchanged(length)
         | Pattern::Gathered(_, length)
         | Pattern::Dealt(_, length)
@@ -627,8 +682,68 @@ mod tests {
             Pattern::Dealt(root, 13),
             Pattern::ToRoot(root, 13),
             Pattern::ToAll(13),
-            Pattern::Scattered(parts),
+            Pattern::Scattered(parts.clone()),
+            Pattern::Spread(root, parts.clone()),
+            Pattern::Parted(0, parts),
         ]
+    }
+
+    /// What one process has goes to the same places of all, or to the start of its part's owner.
+    #[test]
+    fn what_a_leader_has_goes_to_its_node() {
+        for processes in PROCESSES {
+            for lengths in lengths(processes) {
+                let (parts, total) = (consecutive(&lengths), lengths.iter().sum::<usize>());
+                let of_root: Vec<Term> = (0..total).map(|unit| vec![(0, unit)]).collect();
+                for room in [processes + 1, 3 * processes, 1000] {
+                    let root = processes - 1;
+                    let spread: Vec<_> = parts.iter().step_by(2).cloned().collect();
+                    let mut world = World::new(processes, [0, total], room);
+                    world.results[root].clone_from(&of_root);
+                    world.run(&plans(
+                        &Pattern::Spread(root, spread.clone()),
+                        processes,
+                        room,
+                    ));
+                    let is_spread = |unit| spread.iter().any(|range| range.contains(&unit));
+                    for (process, result) in world.results.iter().enumerate() {
+                        for (unit, term) in result.iter().enumerate() {
+                            let is_there = process == root || is_spread(unit);
+                            assert_eq!(term.is_empty(), !is_there, "{unit} at {process}");
+                            assert!(!is_there || *term == of_root[unit]);
+                        }
+                    }
+
+                    let mut world = World::new(processes, [0, total], room);
+                    world.results[0].clone_from(&of_root);
+                    world.run(&plans(&Pattern::Parted(0, parts.clone()), processes, room));
+                    for (part, result) in parts.iter().zip(&world.results) {
+                        assert_eq!(result[..part.len()], of_root[part.clone()]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The leader moves its own part down, over what was there, while others still take theirs.
+    #[test]
+    fn a_leader_takes_its_own_part() {
+        for (before, lengths) in [(1, [20, 9]), (5, [20, 9]), (30, [20, 9]), (3, [2, 30])] {
+            let mut parts = consecutive(&lengths);
+            let total = before + lengths.iter().sum::<usize>();
+            for part in &mut parts {
+                *part = part.start + before..part.end + before;
+            }
+            let of_root: Vec<Term> = (0..total).map(|unit| vec![(0, unit)]).collect();
+            for room in [3, 5, 40] {
+                let mut world = World::new(2, [0, total], room);
+                world.results[0].clone_from(&of_root);
+                world.run(&plans(&Pattern::Parted(0, parts.clone()), 2, room));
+                for (part, result) in parts.iter().zip(&world.results) {
+                    assert_eq!(result[..part.len()], of_root[part.clone()]);
+                }
+            }
+        }
     }
 
     /// A slot of the wanted size takes one step, and a smaller one more.

@@ -66,8 +66,12 @@ pub enum Algorithm {
         /// Bytes of a step.
         segment: usize,
     },
-    /// In memory that the processes of one node share.
-    Shared,
+    /// In memory that the processes of a node share; and between several nodes the same as
+    /// `Circulant` or, in steps, `Doubling`, by a leader of each.
+    Shared {
+        /// How messages between nodes are cut. None on one node.
+        across: Option<Cut>,
+    },
     /// The same as `Circulant` or, in steps, `Doubling`: processes of each node, each with its
     /// counterparts on the other nodes, and from there within the nodes.
     Lanes {
@@ -85,6 +89,16 @@ pub enum Cut {
     Blocks(usize),
     /// In one block, in steps of about so many bytes.
     Segments(usize),
+}
+
+impl Cut {
+    /// Blocks of a message.
+    pub fn blocks(self) -> usize {
+        match self {
+            Cut::Blocks(blocks) => blocks,
+            Cut::Segments(_) => 1,
+        }
+    }
 }
 
 impl Algorithm {
@@ -106,14 +120,19 @@ impl Algorithm {
             Algorithm::Dissemination { .. } => 12,
             Algorithm::Growing { .. } => 13,
             Algorithm::Pairwise { .. } => 14,
-            Algorithm::Shared => 15,
+            Algorithm::Shared { .. } => 15,
             Algorithm::Lanes { .. } => 16,
         }
     }
 
     /// Whether it takes notice of several nodes.
     pub const fn is_of_nodes(self) -> bool {
-        matches!(self, Algorithm::Leaders { .. } | Algorithm::Lanes { .. })
+        matches!(
+            self,
+            Algorithm::Leaders { .. }
+                | Algorithm::Lanes { .. }
+                | Algorithm::Shared { across: Some(_) }
+        )
     }
 
     /// The name in reports and trace lines.
@@ -129,6 +148,9 @@ impl Algorithm {
             | Algorithm::Exchange { segment, .. }
             | Algorithm::Leaders {
                 cut: Cut::Segments(segment),
+            }
+            | Algorithm::Shared {
+                across: Some(Cut::Segments(segment)),
             }
             | Algorithm::Dissemination { segment }
             | Algorithm::Growing { segment }
@@ -147,6 +169,9 @@ impl Algorithm {
             Algorithm::Circulant { blocks }
             | Algorithm::Leaders {
                 cut: Cut::Blocks(blocks),
+            }
+            | Algorithm::Shared {
+                across: Some(Cut::Blocks(blocks)),
             }
             | Algorithm::Lanes {
                 cut: Cut::Blocks(blocks),
@@ -185,7 +210,7 @@ mod tests {
             Algorithm::Dissemination { segment },
             Algorithm::Growing { segment },
             Algorithm::Pairwise { segment },
-            Algorithm::Shared,
+            Algorithm::Shared { across: None },
             Algorithm::Lanes {
                 cut: Cut::Segments(segment),
                 lanes: 1,

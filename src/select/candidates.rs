@@ -184,7 +184,8 @@ fn are_preferred(by_lanes: Algorithm, facts: &Facts, sizing: Sizing) -> bool {
 /// - Where all nodes have several processes, the same by lanes. By the cost model they take as long
 ///   as by leaders. [Large](LANES_FROM) ones come first, since several processes of a node combine,
 ///   copy and use the port.
-/// - On one node, all are in shared memory, if there may be any.
+/// - On one node, all are in shared memory, if there may be any; and small ones by leaders, within
+///   their nodes.
 pub(super) fn candidates(
     facts: &Facts,
     settings: &Settings,
@@ -242,16 +243,36 @@ fn all(
         }
         other => other,
     };
-    let shared = shared(facts, settings);
-    let flat = match (shared, sizing) {
-        // Messages are not tried beside it: they take as many copies, or more.
-        (Some(_), Sizing::Measured(_)) => [None; FLAT],
-        _ => flat(facts, settings, of_process),
-    };
     let by_leaders = by_leaders(facts, settings, sizing);
     let by_lanes = by_lanes(facts, settings, sizing, &by_leaders);
-    let mut others = flat.into_iter().chain(by_leaders).chain([shared]);
+    let flat = flat(facts, settings, of_process);
+    let on_one_node = shared(facts, settings);
+    let shared = on_one_node.or_else(|| shared_on_nodes(facts, settings, sizing, &by_leaders));
+    let is_beside = |algorithm: &Algorithm| {
+        let is_tried = matches!(sizing, Sizing::Measured(_));
+        !is_tried || shared.is_none_or(|shared| is_tried_beside(shared, *algorithm, facts))
+    };
+    let messages = flat.into_iter().chain(by_leaders);
+    let messages = messages.map(|algorithm| algorithm.filter(is_beside));
+    let mut others = messages.chain([shared]);
+    let by_lanes = by_lanes.map(|algorithm| algorithm.filter(is_beside));
     (std::array::from_fn(|_| others.next().flatten()), by_lanes)
+}
+
+/// Whether messages within nodes are tried beside memory that their processes share. On one node
+/// they take as many copies, or more. On several, of small ones those are that differ in nothing
+/// else, and lanes of [many processes](LANES_FROM_PROCESSES): so the choice is soon made.
+fn is_tried_beside(shared: Algorithm, messages: Algorithm, facts: &Facts) -> bool {
+    match (shared, messages) {
+        (Algorithm::Shared { across: None }, _) => false,
+        _ if facts.bytes >= LANES_FROM => true,
+        (Algorithm::Shared { across: Some(cut) }, _) => {
+            messages == Algorithm::Leaders { cut }
+                || matches!(messages, Algorithm::Lanes { .. })
+                    && facts.processes_per_node() >= LANES_FROM_PROCESSES
+        }
+        _ => true,
+    }
 }
 
 /// Those on a flat circulant graph: one that is not pipelined, and pipelines of n blocks, and of
@@ -502,7 +523,45 @@ pub(super) fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
     let may_be =
         !facts.operation.is_added() && is_on_one_node && exist(facts) && !is_gray(facts, settings);
     let has_slots = slot_bytes(settings.shared_max, facts.processes).is_some();
-    (may_be && has_slots).then_some(Algorithm::Shared)
+    (may_be && has_slots).then_some(Algorithm::Shared { across: None })
+}
+
+/// The most bytes of a call on several nodes in memory that the processes of a node share. What is
+/// copied there goes neither before nor beside messages, so larger ones take longer than by
+/// [leaders](by_leaders).
+const SHARED_MOST: u64 = 256 << 10;
+
+/// The most processes that may have parts: a slot of the least size holds a unit of each.
+const SHARED_PROCESSES_MOST: usize = 8192;
+
+/// The same on several nodes, with messages between them cut as is fastest by leaders. If one
+/// process finds that it cannot run there, the others do not know. So only operands of the MPI
+/// library's own datatypes are combined: those that may be in any order.
+///
+/// Nothing is known yet of how fast a node's memory is where nothing is measured, so there are none
+/// then.
+fn shared_on_nodes(
+    facts: &Facts,
+    settings: &Settings,
+    sizing: Sizing,
+    by_leaders: &[Option<Algorithm>; FLAT],
+) -> Option<Algorithm> {
+    let network = match sizing {
+        Sizing::Measured(network) => network,
+        Sizing::Given => Network::of_blocks(facts.operation, settings),
+        Sizing::Unmeasured | Sizing::Fewer => return None,
+    };
+    let may_be = facts.bytes <= SHARED_MOST
+        && facts.processes <= SHARED_PROCESSES_MOST
+        && (!facts.operation.combines() || facts.order == Order::Any)
+        && slot_bytes(settings.shared_max, facts.processes_per_node()).is_some();
+    let cut = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::Leaders { cut } if may_be => Some(cut),
+        _ => None,
+    };
+    let cuts = by_leaders.iter().flatten().filter_map(cut);
+    let all = cuts.map(|cut| Candidate::new(facts, Algorithm::Shared { across: Some(cut) }));
+    fastest(all, network).map(|candidate| candidate.algorithm)
 }
 
 /// Bytes of a slot of the memory that so many processes share, of which there are two for each, if

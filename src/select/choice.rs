@@ -229,7 +229,7 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
         let candidates = candidates(facts, settings, Sizing::Given);
         let is_named = |algorithm| match named {
             // Forced calls are on circulant graphs.
-            None => algorithm != Algorithm::Shared,
+            None => !matches!(algorithm, Algorithm::Shared { .. }),
             named => is_of(algorithm, named),
         };
         let may_be =
@@ -240,8 +240,9 @@ fn forced(facts: &Facts, settings: &Settings, named: Option<usize>) -> Option<Ca
         nodes: facts.processes,
         ..*facts
     };
-    let is_of_nodes =
-        |algorithm: Algorithm| algorithm.is_of_nodes() || algorithm == Algorithm::Shared;
+    let is_of_nodes = |algorithm: Algorithm| {
+        algorithm.is_of_nodes() || matches!(algorithm, Algorithm::Shared { .. })
+    };
     of(facts, &is_of_nodes).or_else(|| of(&apart, &|_| true))
 }
 
@@ -910,20 +911,29 @@ mod tests {
                 let expected = match operation.is_added() {
                     _ if !exists => Err(Reason::NotCommutative),
                     true => Err(Reason::OneNode),
-                    false => Ok(Algorithm::Shared),
+                    false => Ok(Algorithm::Shared { across: None }),
                 };
                 assert_eq!(choose(&on(MIB, order, 1), &auto), expected, "{operation:?}");
                 assert!(choose(&on(8 << 10, order, 1), &auto).is_err());
                 assert!(choose(&on(MIB, order, 1), &none).is_err());
-                assert_ne!(choose(&on(MIB, order, 2), &auto), Ok(Algorithm::Shared));
+                assert_ne!(
+                    choose(&on(MIB, order, 2), &auto),
+                    Ok(Algorithm::Shared { across: None })
+                );
                 let forced = Settings {
                     force: true,
                     ..Settings::default()
                 };
-                assert_ne!(choose(&on(MIB, order, 1), &forced), Ok(Algorithm::Shared));
+                assert_ne!(
+                    choose(&on(MIB, order, 1), &forced),
+                    Ok(Algorithm::Shared { across: None })
+                );
             }
         }
-        assert_eq!(CANDIDATES[SHARED], Algorithm::Shared.name());
+        assert_eq!(
+            CANDIDATES[SHARED],
+            Algorithm::Shared { across: None }.name()
+        );
         // Two slots of a page for each process, at least.
         let largest = |processes| slot_bytes(auto.shared_max, processes);
         assert_eq!(largest(2), Some(256 << 10));
@@ -1068,7 +1078,7 @@ mod tests {
                 operation,
                 ..call(bytes, processes, nodes)
             };
-            choose(&facts, &auto) == Ok(Algorithm::Shared)
+            choose(&facts, &auto) == Ok(Algorithm::Shared { across: None })
         };
         let groups = [
             (

@@ -113,7 +113,7 @@ impl Network {
 
     /// Seconds that `rounds` messages take, one after the other, of so many bytes in all.
     pub fn seconds(self, rounds: f64, bytes: f64) -> f64 {
-        Cost { rounds, bytes }.on(self)
+        Cost::of_messages(rounds, bytes).on(self)
     }
 
     /// Networks that programs run on: 1 Gbit/s Ethernet, 10 Gbit/s-class Ethernet and a fabric of
@@ -161,14 +161,27 @@ pub struct Cost {
     pub(super) rounds: f64,
     /// The bytes in them.
     pub(super) bytes: f64,
+    /// The bytes that a process copies in the memory of its node meanwhile, while no message is
+    /// under way.
+    pub(super) copied: f64,
 }
 
 impl Cost {
+    /// So many messages, of so many bytes in all.
+    pub(super) const fn of_messages(rounds: f64, bytes: f64) -> Cost {
+        Cost {
+            rounds,
+            bytes,
+            copied: 0.0,
+        }
+    }
+
     /// The cost of both, one after the other.
     pub fn and(self, other: Cost) -> Cost {
         Cost {
             rounds: self.rounds + other.rounds,
             bytes: self.bytes + other.bytes,
+            copied: self.copied + other.copied,
         }
     }
 
@@ -177,12 +190,14 @@ impl Cost {
         Cost {
             rounds: self.rounds * calls as f64,
             bytes: self.bytes * calls as f64,
+            copied: self.copied * calls as f64,
         }
     }
 
     /// Predicted seconds.
     pub fn on(self, network: Network) -> f64 {
-        network.alpha * self.rounds + network.beta * self.bytes
+        let sent = network.alpha * self.rounds + network.beta * self.bytes;
+        sent + Network::SHARED.beta * self.copied
     }
 }
 
@@ -190,7 +205,10 @@ impl Cost {
 pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
     match algorithm {
         Algorithm::Leaders { cut } | Algorithm::Lanes { cut, .. } => return by_leaders(call, cut),
-        Algorithm::Shared => return in_shared_memory(call),
+        Algorithm::Shared { across: None } => return in_shared_memory(call),
+        Algorithm::Shared { across: Some(cut) } => {
+            return across(call, cut).and(within_nodes(call));
+        }
         _ => {}
     }
     let is_allreduce = call.operation == Operation::Allreduce;
@@ -214,10 +232,7 @@ pub fn circulant(call: &Facts, algorithm: Algorithm) -> Cost {
         // These save start-ups, which their native forms do as well where messages are small.
         _ => (q, q * call.bytes as f64),
     };
-    Cost {
-        rounds,
-        bytes: bytes * call.processes_per_node() as f64,
-    }
+    Cost::of_messages(rounds, bytes * call.processes_per_node() as f64)
 }
 
 /// The predicted cost of `call`, run in shared memory. A byte that a process copies there, or
@@ -236,10 +251,10 @@ fn in_shared_memory(call: &Facts) -> Cost {
         _ => 3.0 * m,
     };
     let meetings = if call.operation.combines() { 2.0 } else { 1.0 };
-    Cost {
-        rounds: meetings * (m / STEP).ceil(),
-        bytes: copied / 2.0 * call.processes_per_node() as f64,
-    }
+    Cost::of_messages(
+        meetings * (m / STEP).ceil(),
+        copied / 2.0 * call.processes_per_node() as f64,
+    )
 }
 
 /// The part of a start-up that a message within a node takes.
@@ -247,15 +262,6 @@ pub const STEP_WITHIN: f64 = 0.05;
 
 /// The predicted cost of `call`, run by leaders whose messages are cut so.
 fn by_leaders(call: &Facts, cut: Cut) -> Cost {
-    let on_nodes = Facts {
-        processes: call.nodes,
-        largest: expected_sum(call, call.processes_per_node() as f64) as u64,
-        ..*call
-    };
-    let across = match cut {
-        Cut::Blocks(blocks) => Algorithm::Circulant { blocks },
-        Cut::Segments(segment) => Algorithm::Doubling { segment },
-    };
     let k = call.processes_per_node();
     let within = f64::from(phases(k));
     let rounds = match call.operation {
@@ -264,7 +270,38 @@ fn by_leaders(call: &Facts, cut: Cut) -> Cost {
         // A leader has a message for each process of its node, or from each.
         _ => within + STEP_WITHIN * k.saturating_sub(1) as f64,
     };
-    circulant(&on_nodes, across).and(Cost { rounds, bytes: 0.0 })
+    across(call, cut).and(Cost::of_messages(rounds, 0.0))
+}
+
+/// What leaders of nodes exchange in messages that are cut so.
+fn across(call: &Facts, cut: Cut) -> Cost {
+    let on_nodes = Facts {
+        processes: call.nodes,
+        largest: expected_sum(call, call.processes_per_node() as f64) as u64,
+        ..*call
+    };
+    let algorithm = match cut {
+        Cut::Blocks(blocks) => Algorithm::Circulant { blocks },
+        Cut::Segments(segment) => Algorithm::Doubling { segment },
+    };
+    circulant(&on_nodes, algorithm)
+}
+
+/// What processes copy and combine in the memory of their node before and after that, and the
+/// rounds in which they meet. What a leader combines alone, it copies besides.
+fn within_nodes(call: &Facts) -> Cost {
+    let m = call.bytes as f64;
+    let (meetings, copied) = match call.operation {
+        Operation::Bcast => (1.0, m),
+        Operation::Reduce => (2.0, 3.0 * m),
+        Operation::Allgather | Operation::Allgatherv => (2.0, 2.0 * m),
+        _ => (3.0, 4.0 * m),
+    };
+    let rounds = f64::from(phases(call.processes_per_node()));
+    Cost {
+        copied,
+        ..Cost::of_messages(meetings * STEP_WITHIN * rounds, 0.0)
+    }
 }
 
 /// Whether no number of blocks moves fewer bytes than one does, which takes the fewest rounds: n
@@ -610,10 +647,7 @@ mod tests {
             let mut stages = Stages::default();
             add(&mut stages, &Team::whole(p, rank, Rule::Halving));
             let bytes: usize = stages.as_slice().iter().map(bytes_sent).sum();
-            Cost {
-                rounds: stages.rounds() as f64,
-                bytes: bytes as f64,
-            }
+            Cost::of_messages(stages.rounds() as f64, bytes as f64)
         };
         let costs = (0..p).map(of);
         costs
@@ -717,10 +751,7 @@ mod tests {
     #[test]
     fn a_network_is_corrected_by_a_call() {
         let network = Network::decode([10_000_000, 1_000_000]);
-        let cost = Cost {
-            rounds: 10.0,
-            bytes: 1e6,
-        };
+        let cost = Cost::of_messages(10.0, 1e6);
         let corrected = |seconds| network.corrected_by((cost, seconds)).encode();
         assert_eq!(corrected(1.1e-3), network.encode());
         assert_eq!(corrected(2.1e-3), [10_000_000, 2_000_000]);
@@ -729,7 +760,7 @@ mod tests {
 
     #[test]
     fn costs_are_added() {
-        let cost = |rounds, bytes| Cost { rounds, bytes };
+        let cost = |rounds, bytes| Cost::of_messages(rounds, bytes);
         assert_eq!(cost(1.0, 20.0).and(cost(3.0, 5.0)), cost(4.0, 25.0));
         assert_eq!(cost(2.0, 5.0).times(3), cost(6.0, 15.0));
         let network = Network::decode([2_000_000_000_000, 3_000_000_000_000_000]);

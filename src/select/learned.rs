@@ -62,6 +62,11 @@ pub fn private_communicator(processes: usize, nodes: usize, network: Network) ->
 /// Seconds that it takes to make memory that processes share, without slots.
 pub const SHARED_MEMORY: f64 = 250e-6;
 
+/// Seconds that it takes to make it on several nodes: all agree twice.
+pub fn memory_of_nodes(processes: usize, network: Network) -> f64 {
+    SHARED_MEMORY + network.seconds(2.0 * f64::from(phases(processes)), 0.0)
+}
+
 /// Seconds that it takes to provide pages for two more slots of so many bytes for each process, and
 /// that calls then take to map them. The system provides them for one process after the other.
 pub fn slots(processes: usize, bytes: u64) -> f64 {

@@ -70,7 +70,8 @@ pub use kind::Kind;
 pub use known::{Known, Lesson, load_profile, read_profile, store_profile, write_profile};
 pub use latest::{Account, Choice, Latest, Past};
 pub use learned::{
-    Learned, NATIVE, Turn, measured_overhead, overhead, private_communicator, slots,
+    Learned, NATIVE, Turn, measured_overhead, memory_of_nodes, overhead, private_communicator,
+    slots,
 };
 pub use prospect::{LARGE, Preparation, Prospect, SMALL, Survey, SurveyedCall};
 pub use roll::{Peers, Roll, call_roll, entry};

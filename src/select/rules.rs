@@ -146,7 +146,7 @@ impl CallRule {
         let of_nodes = [
             Algorithm::Leaders { cut },
             Algorithm::Lanes { cut, lanes: 1 },
-            Algorithm::Shared,
+            Algorithm::Shared { across: None },
         ];
         let is_of_nodes = |index| of_nodes.iter().any(|algorithm| algorithm.index() == index);
         self.per_node != ANY || self.algorithm.is_some_and(is_of_nodes)

@@ -7,17 +7,15 @@
 //! leader of a node is the process with the longest message, so that this message need not be sent
 //! to a leader first. The heads of further lanes are the processes after it.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use super::{Span, Stages, View, broadcast};
+use super::{Span, Stages, View, across, broadcast};
 use crate::nodes::Nodes;
 use crate::plan::{
-    AnyPlan, Broadcast, Concurrent, Direct, Doubling, Heads, Leaders, Messages, PipelinedAllgather,
+    Across, AnyPlan, Broadcast, Concurrent, Direct, Doubling, Heads, Leaders, PipelinedAllgather,
     Plan, Reversed, block_range, minus, plus,
 };
 use crate::select::Cut;
 use crate::team::{Machine, Team};
+use std::ops::Range;
 
 /// The parts of messages that go by `lanes` lanes: first those of lane 0, by rank, then of lane 1.
 pub fn shares(messages: &[Span], lanes: usize) -> Vec<Span> {
@@ -204,15 +202,14 @@ fn heads_of_own(machine: &Machine, heads: &[Heads]) -> Vec<usize> {
 }
 
 fn from_root(machine: &Machine, root: usize, blocks: usize) -> Leaders<Broadcast> {
-    let across = broadcast(&machine.leaders, machine.nodes.node(root), blocks);
-    lead(machine, across, Heads::Root(root), Messages::Whole)
+    lead(machine, across::from_root(machine, root, blocks))
 }
 
-fn lead<P: Plan>(machine: &Machine, across: P, heads: Heads, messages: Messages) -> Leaders<P> {
-    let head = head_of_own(machine, &heads);
+/// What comes across goes on within the node.
+fn lead<P: Plan>(machine: &Machine, across: Across<P>) -> Leaders<P> {
+    let head = machine.nodes.place(across.leader());
     let within = broadcast(&machine.node, head, across.shape().rounds);
-    let place = (Arc::clone(&machine.nodes), machine.place);
-    Leaders::new(across, within, place, heads, messages)
+    Leaders::new(across, within)
 }
 
 /// By lanes, of whose messages the view has first those of lane 0, by rank.
@@ -223,11 +220,8 @@ fn pipelined(
     blocks: usize,
 ) -> Concurrent<Leaders<PipelinedAllgather>> {
     let lanes = view.messages.chunks(machine.nodes.processes());
-    let of_lane = |(heads, messages)| {
-        let lengths = lengths_of_nodes(&machine.nodes, messages);
-        let across = super::pipelined(&machine.leaders, lengths, blocks);
-        lead(machine, across, heads, Messages::OfRanks)
-    };
+    let of_lane =
+        |(heads, messages)| lead(machine, across::pipelined(machine, heads, messages, blocks));
     Concurrent::new(heads.into_iter().zip(lanes).map(of_lane).collect())
 }
 
@@ -238,29 +232,17 @@ fn doubling(
     view: &View,
     segment: usize,
 ) -> Concurrent<Leaders<Doubling>> {
-    let lanes = view.messages.chunks(machine.nodes.processes());
-    let lengths = lanes.flat_map(|messages| lengths_of_nodes(&machine.nodes, messages));
-    let longest = lengths.max().unwrap_or(0);
     let of_lane = |heads| {
-        let across = super::doubling(&machine.leaders, longest, segment);
-        lead(machine, across, heads, Messages::OfRanks)
+        let across = across::doubling(machine, heads, &view.messages, segment);
+        lead(machine, across)
     };
     Concurrent::new(heads.into_iter().map(of_lane).collect())
 }
 
-/// By node, the units of all messages of its ranks.
-pub fn lengths_of_nodes<'a>(
-    nodes: &'a Nodes,
-    messages: &'a [Span],
-) -> impl Iterator<Item = usize> + 'a {
-    (0..nodes.count()).map(|node| {
-        let ranks = nodes.ranks(node).iter();
-        ranks.map(|&rank| messages[rank].length).sum()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::nodes::Placement;
     use crate::schedule::Rule;

@@ -6,15 +6,17 @@
 
 #![forbid(unsafe_code)]
 
+mod across;
 mod between_groups;
 mod cutting;
 mod lanes;
 mod leaders;
 
+pub use across::lengths_of_nodes;
 pub use between_groups::Groups;
 pub use cutting::Cutting;
 pub use lanes::Lanes;
-pub use leaders::{lane_of, lengths_of_nodes, shares};
+pub use leaders::{lane_of, shares};
 
 use std::ops::Range;
 

@@ -37,4 +37,13 @@ impl Machine {
             place,
         }
     }
+
+    /// The place in this node of its leader, where a root leads its own node and the first process
+    /// any other.
+    pub fn head(&self, root: usize) -> usize {
+        match self.nodes.node(root) == self.leaders.place() {
+            true => self.nodes.place(root),
+            false => 0,
+        }
+    }
 }

@@ -25,7 +25,8 @@
 //!
 //! **Who waits** lets MPI make progress, since the other process may wait for a message of the
 //! program. That also tells when the communicator is revoked, or a process has failed. After a
-//! moment it leaves the processor to others.
+//! moment it leaves the processor to others; where there are fewer processors than processes, it
+//! sleeps until the other comes, so that those who have something to do have the processors.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -35,7 +36,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::mpi::{Buffer, Communicator, Error, Region};
 
@@ -48,6 +49,12 @@ const LOOKS: u32 = 100;
 
 /// From then on it lets MPI make progress every so many looks.
 const LOOKS_APART: u32 = 8;
+
+/// How long it sleeps, where there are fewer processors than processes, before it does the same.
+const ASLEEP: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000,
+};
 
 /// Bytes of the token, with what is left of its cache line.
 const HEAD: usize = 64;
@@ -65,6 +72,52 @@ struct Flag {
     meeting: AtomicU64,
     /// What it brought.
     words: [AtomicU64; WORDS],
+    /// Whether the process that reads this sleeps until the meeting changes: 1, or else 0.
+    sleeps: AtomicU32,
+}
+
+impl Flag {
+    /// The process has come to this meeting.
+    fn raise(&self, meeting: u64) {
+        // Either this load sees that the other sleeps, or the other sees the meeting before it
+        // does.
+        self.meeting.store(meeting, Ordering::SeqCst);
+        if self.sleeps.load(Ordering::SeqCst) != 0 {
+            self.sleeps.store(0, Ordering::SeqCst);
+            self.futex(libc::FUTEX_WAKE, 1, None);
+        }
+    }
+
+    fn is_raised(&self, meeting: u64) -> bool {
+        self.meeting.load(Ordering::Acquire) >= meeting
+    }
+
+    /// Sleeps until the flag is raised for this meeting, or for [so long](ASLEEP).
+    fn sleep(&self, meeting: u64) {
+        self.sleeps.store(1, Ordering::SeqCst);
+        if self.meeting.load(Ordering::SeqCst) < meeting {
+            self.futex(libc::FUTEX_WAIT, 1, Some(ASLEEP));
+        }
+        self.sleeps.store(0, Ordering::SeqCst);
+    }
+
+    /// What comes of it does not matter: who sleeps looks again.
+    fn futex(&self, operation: libc::c_int, value: u32, timeout: Option<libc::timespec>) {
+        let timeout = timeout
+            .as_ref()
+            .map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: the word and the timeout live during the call; of the word nothing but its value
+        // is looked at.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.sleeps.as_ptr(),
+                operation,
+                value,
+                timeout,
+            )
+        };
+    }
 }
 
 /// Flags of one process and round: that of a meeting is overwritten by the next but one.
@@ -107,7 +160,7 @@ impl Layout {
 }
 
 /// Where the other processes of the node find the memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Ticket {
     /// The process that has made it, and its file descriptor.
     pub process: u64,
@@ -220,6 +273,8 @@ pub struct SharedMemory {
     slots: Slots,
     /// Whether slots grow no more: a process could not provide its own.
     is_full: bool,
+    /// Whether there are fewer processors than processes.
+    is_crowded: bool,
     /// Meetings so far.
     meetings: u64,
     /// Steps so far, of all calls.
@@ -298,6 +353,7 @@ impl SharedMemory {
                 provided,
             },
             is_full: false,
+            is_crowded: processors() < layout.processes,
             meetings: 0,
             steps: 0,
         })
@@ -371,7 +427,7 @@ impl SharedMemory {
             for (told, word) in own.words.iter().zip(words) {
                 told.store(word, Ordering::Relaxed);
             }
-            own.meeting.store(self.meetings, Ordering::Release);
+            own.raise(self.meetings);
             let from = (place + processes - (1 << round)) % processes;
             let other = self.flag(from, round);
             self.await_flag(other, communicator)?;
@@ -384,16 +440,19 @@ impl SharedMemory {
 
     fn await_flag(&self, flag: &Flag, communicator: Communicator) -> Result<(), Error> {
         let mut looks = 0u32;
-        while flag.meeting.load(Ordering::Acquire) < self.meetings {
+        while !flag.is_raised(self.meetings) {
             looks = looks.wrapping_add(1);
             if looks < LOOKS {
                 std::hint::spin_loop();
-                continue;
-            }
-            if looks % LOOKS_APART == 0 {
+            } else if self.is_crowded {
                 communicator.progress()?;
+                flag.sleep(self.meetings);
+            } else {
+                if looks % LOOKS_APART == 0 {
+                    communicator.progress()?;
+                }
+                std::thread::yield_now();
             }
-            std::thread::yield_now();
         }
         Ok(())
     }
@@ -408,6 +467,13 @@ impl SharedMemory {
         // Zeros at first, and never anything but flags, which are atomic.
         unsafe { self.slots.mapping.start.add(offset).cast().as_ref() }
     }
+}
+
+/// The processors of this machine.
+fn processors() -> usize {
+    // SAFETY: has no preconditions.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(online).unwrap_or(usize::MAX)
 }
 
 /// The longest file that this process may make.

@@ -14,7 +14,7 @@ import pytest
 
 from cases import repeated
 from launch import IMPOSSIBLE
-from test_programs import BY_LEADERS, LANES, SHARED
+from test_programs import BY_LEADERS, LANES, SHARED, SHARED_BY_NODES
 
 # Of 33: the first on a communicator and in the middle; on a duplicate; the first on one that was split.
 CALLS = [0, 3, 14, 22]
@@ -80,8 +80,9 @@ NODES = {"FORCE": 1, "NODE_SIZE": 3}
         ({**NODES, "BCAST": "leaders", "ALLREDUCE": "leaders"}, lambda row: "leaders" in row.get("algorithms", {})),
         ({**NODES, "BCAST": "lanes", "ALLREDUCE": "lanes"}, lambda row: "lanes" in row.get("algorithms", {})),
         ({"FORCE": 1, **SHARED}, lambda row: "shared" in row.get("algorithms", {})),
+        ({**NODES, "BCAST": "shared", "ALLREDUCE": "shared"}, lambda row: "shared" in row.get("algorithms", {})),
     ],
-    ids=["trials", "checks", "leaders", "lanes", "shared"],
+    ids=["trials", "checks", "leaders", "lanes", "shared", "shared-by-nodes"],
 )
 def test_survivors_where_circulant_does_more(mpi, report, settings, is_shown, processes, victim, call):
     """The same where calls are trials, are checked, or are run by leaders or lanes: then collectives of circulant's own
@@ -99,6 +100,7 @@ MODES_OF_ALGORITHMS = {
     "leaders": {**NODES, **{operation.upper(): "leaders" for operation in BY_LEADERS}},
     "lanes": {**NODES, **LANES},
     "shared": {"FORCE": 1, **SHARED},
+    "shared by nodes": {**NODES, **SHARED_BY_NODES},
 }
 
 
@@ -198,6 +200,7 @@ MOMENTS = [
     ("checks", {"FORCE": 1, "CHECK": 1}, "PMPI_Allreduce", [8, 11]),
     # The memory that processes share is made by messages, too.
     ("shared", {"FORCE": 1, **SHARED}, "PMPI_Sendrecv", [1, 2, 4, 6]),
+    ("shared-by-nodes", {**NODES, "BCAST": "shared", "ALLREDUCE": "shared"}, "PMPI_Isend", [1, 4]),
 ]
 
 

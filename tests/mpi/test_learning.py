@@ -12,7 +12,7 @@ import tomllib
 import pytest
 
 from cases import repeated
-from test_programs import run_by
+from test_programs import SHARED_BY_NODES, run_by
 
 # So many that the first call is worth a measurement of the network.
 BYTES = 2000000
@@ -66,6 +66,7 @@ WAYS = {
     "forced": ({"FORCE": 1, "NODE_SIZE": 1}, lambda run: run_by("circulant", run) | run_by("doubling", run)),
     "by nodes": ({"FORCE": 1, "NODE_SIZE": 2}, lambda run: run_by("leaders", run) | run_by("lanes", run)),
     "tried": ({"SELECT": "tune", "NODE_SIZE": 2}, lambda run: run.tried()),
+    "in the memory of nodes": ({"FORCE": 1, "NODE_SIZE": 2, **SHARED_BY_NODES}, lambda run: run_by("shared", run)),
     "in shared memory": ({"SELECT": "tune"}, lambda run: run_by("shared", run)),
 }
 

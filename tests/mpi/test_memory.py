@@ -15,7 +15,7 @@ import pytest
 
 from cases import repeated
 from launch import OPERATIONS
-from test_programs import ARGUMENTS, LANES, OTHERS, SHARED, TRAPPED, counted
+from test_programs import ARGUMENTS, LANES, OTHERS, SHARED, SHARED_BY_NODES, TRAPPED, counted
 
 CALLS = [
     "bcast:10000x3",
@@ -123,6 +123,7 @@ WAYS = {
     "shared": (3, {"FORCE": 1, **SHARED}),
     "leaders": (3, {"FORCE": 1, "NODE_SIZE": 2}),
     "lanes": (4, {"FORCE": 1, "NODE_SIZE": 2, **LANES}),
+    "shared by nodes": (4, {"FORCE": 1, "NODE_SIZE": 2, **SHARED_BY_NODES}),
 }
 # What MPIs do not survive, or get wrong, where calls go to them.
 NOT_NATIVE = {"corners", "disagreements"}
@@ -222,6 +223,7 @@ SHORTAGES = {
     "lanes": (4, {"FORCE": 1, "NODE_SIZE": 2, **LANES}, []),
     "checked": (2, {"FORCE": 1, "CHECK": 1}, []),
     "shared": (3, {"FORCE": 1, **SHARED}, []),
+    "shared by nodes": (4, {"FORCE": 1, "NODE_SIZE": 2, **SHARED_BY_NODES}, []),
 }
 
 

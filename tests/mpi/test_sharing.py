@@ -6,7 +6,7 @@ import pytest
 
 from cases import repeated
 from launch import OPERATIONS
-from test_programs import SHARED, run_by
+from test_programs import SHARED, SHARED_BY_NODES, run_by
 
 
 @pytest.fixture
@@ -78,6 +78,45 @@ def test_where_memory_cannot_be_shared(mpi, report, function, rank, error):
     assert memories(run) == [[0, 0, 0]] * 3
     (line,) = run.stderr.splitlines()
     assert f"cannot share memory (rank {rank}: {error}" in line and "CIRCULANT_SHARED_MAX=0" in line
+
+
+@pytest.mark.parametrize("function, rank, error", [
+    ("memfd_create", 2, "Function not implemented"),
+    ("open", 3, "No such file or directory"),
+    ("fallocate", 1, "No space left on device"),
+])
+def test_where_one_node_cannot_share_memory(mpi, report, function, rank, error):
+    """On two nodes of two. Processes of both run the calls natively: those of the other have memory, and let it go."""
+    library = [mpi.build / "tests" / "libunshared.so", mpi.library]
+    environment = {"UNSHARED": function, "UNSHARED_RANK": str(rank), "CIRCULANT_REPORT": str(report)}
+    environment |= {"CIRCULANT_NODE_SIZE": "2", "CIRCULANT_BCAST": "shared", "CIRCULANT_ALLREDUCE": "shared"}
+    command = [mpi.program("sequence"), "bcast:80000x3", "allreduce:80000x3"]
+    run = mpi.run(4, command, library, environment).with_report(report).expect_success()
+    assert "failures=0" in run.stdout
+    for operation in ("bcast", "allreduce"):
+        assert run.outcomes(operation) == {"shared_memory": 3}, run.describe()
+    (line,) = run.stderr.splitlines()
+    assert f"cannot share memory (rank {rank}: {error}" in line
+
+
+@pytest.mark.parametrize("size, placement", [(2, "blocked"), (2, "cyclic"), (3, "shuffled"), (4, "blocked")])
+def test_memory_of_nodes_ends_with_its_communicator(sharing, size, placement):
+    """On nodes, of which one may have a single process."""
+    settings = {"FORCE": 1, "NODE_SIZE": size, "PLACEMENT": placement, **SHARED_BY_NODES}
+    run = sharing(settings, 30, processes=5, timeout=300)
+    assert run_by("shared", run) == {"bcast"}
+    for at_once, left, descriptors in memories(run):
+        assert (at_once, left) == (3, 0) and descriptors <= 0, run.describe()
+
+
+def test_nodes_of_different_sizes_decide_alike(mpi, report):
+    """Trials of irregular calls, for which the slots of each node grow by themselves: to different sizes."""
+    calls = [f"{operation}:{size}x12" for operation in ("allgatherv", "bcast", "allreduce") for size in (20000, 200000)]
+    settings = {"SELECT": "tune", "NODE_SIZE": 3, "PLACEMENT": "shuffled"}
+    command = [mpi.program("sequence"), *calls]
+    run = mpi.preloaded(7, command, report, settings, timeout=120).expect_success()
+    assert "failures=0" in run.stdout
+    assert run_by("shared", run) == {"allgatherv", "bcast", "allreduce"}, run.describe()
 
 
 @pytest.mark.parametrize("processes", [2, 4, 5])

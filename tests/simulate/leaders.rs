@@ -12,7 +12,7 @@ use circulant::nodes::{Nodes, Placement};
 use circulant::plan::{Concurrent, Direct};
 use circulant::schedule::Rule;
 use circulant::select::Cut;
-use circulant::stage::{Span, Stages, consecutive, even, lane_of, shares};
+use circulant::stage::{Cutting, Span, Stages, consecutive, even, lane_of, shares};
 use circulant::team::{Machine, Team};
 
 use crate::simulator::{
@@ -438,6 +438,95 @@ fn an_allreduce_crosses_each_port_twice() {
             }
             assert_eq!(solved.reduced(), (p - 1) * length, "{}", solved.name);
         }
+    }
+}
+
+/// What comes to a leader within its node, and goes from it, in messages here and in shared memory
+/// there: between the leaders goes what goes between as many processes, each of which is a node.
+#[test]
+fn leaders_exchange_what_their_nodes_bring_and_need() {
+    for nodes in every_nodes() {
+        let (p, count) = (nodes.processes(), nodes.count());
+        let reduced = |machine: &Machine, head, in_place, stages: &mut Stages, range| {
+            let whole = (1, Cutting::Even);
+            stages.reduction(&machine.node, head, whole, range, in_place);
+        };
+        for (n, root) in [(1, 0), (2, p - 1), (7, p / 2)] {
+            let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Broadcast { root });
+            let solved = solve(&whole, &nodes, |stages, on| {
+                stages.broadcast_across(on, root, n, 0..LENGTH);
+                stages.broadcast(&on.1.node, on.1.head(root), 1, 0..LENGTH);
+            });
+            solved.expect_ports(&on_nodes(&flat));
+
+            let [flat, whole] = rooted(&nodes, root, n, |root| Collective::Reduction { root });
+            let in_place = n == 2;
+            let solved = solve(&Problem { in_place, ..whole }, &nodes, |stages, on| {
+                reduced(on.1, on.1.head(root), in_place, stages, 0..LENGTH);
+                stages.reduction_across(on, root, n, 0..LENGTH);
+            });
+            solved.expect_ports(&on_nodes(&flat));
+        }
+
+        for (which, lengths) in lengths(p).into_iter().enumerate() {
+            let total: usize = lengths.iter().sum();
+            let messages: Vec<_> = consecutive(lengths.iter().copied()).collect();
+            let of_node = |machine: &Machine| {
+                let own = nodes.ranks(machine.leaders.place()).iter();
+                own.map(|&rank| messages[rank]).collect::<Vec<_>>()
+            };
+            for cut in CUTS.into_iter().skip(which % 2).step_by(2) {
+                let kinds = [
+                    Collective::AllBroadcast,
+                    Collective::Allgather(Rule::Halving),
+                ];
+                let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
+                let whole = problem(Collective::AllBroadcast, lengths.clone(), 1, p);
+                let solved = solve(&whole, &nodes, |stages, on| {
+                    let node = &on.1.node;
+                    let gather = Direct::gather(node.size(), node.place(), 0);
+                    let gather = Concurrent::new(vec![gather]);
+                    stages.add(node, true, of_node(on.1), |_| gather);
+                    stages.allgather_across(on, messages.iter().copied(), cut);
+                    stages.broadcast(node, 0, 1, 0..total);
+                });
+                if are_whole(&lengths, cut) {
+                    solved.expect_units_of_ports(&flat);
+                }
+
+                let kinds = [
+                    Collective::AllReduction,
+                    Collective::ReduceScatter(Rule::Halving),
+                ];
+                let flat = on_nodes(&across(&nodes, &lengths, cut, kinds));
+                let whole = problem(Collective::AllReduction, lengths.clone(), 1, p);
+                let solved = solve(&whole, &nodes, |stages, on| {
+                    let node = &on.1.node;
+                    reduced(on.1, 0, false, stages, 0..total);
+                    stages.reduce_scatter_across(on, messages.iter().copied(), cut);
+                    let scatter = Direct::scatter(node.size(), node.place(), 0);
+                    let scatter = Concurrent::new(vec![scatter]);
+                    stages.add(node, true, of_node(on.1), |_| scatter);
+                });
+                if are_whole(&lengths, cut) {
+                    solved.expect_units_of_ports(&flat);
+                }
+            }
+        }
+
+        let length = 5 * count;
+        let parts: Vec<_> = even(0..length, count).map(|span| span.length).collect();
+        let flat = Problem {
+            segment: Some(20),
+            ..problem(Collective::Allreduce(Rule::Halving), parts, 1, count)
+        };
+        let whole = problem(Collective::Census, vec![length], 1, p);
+        let solved = solve(&whole, &nodes, |stages, on| {
+            reduced(on.1, 0, false, stages, 0..length);
+            stages.allreduce_across(on, 0..length, Cut::Segments(20));
+            stages.broadcast(&on.1.node, 0, 1, 0..length);
+        });
+        solved.expect_ports(&on_nodes(&flat));
     }
 }
 

@@ -9,8 +9,8 @@ use strum::VariantArray;
 
 use circulant::nodes::{Nodes, Placement};
 use circulant::plan::{
-    AnyPlan, Block, Broadcast, Concurrent, Division, Doubling, Heads, Leaders, Messages, Plan,
-    Round, Schedules, ScratchUse, Segments, Source, Stream,
+    Across, AnyPlan, Block, Broadcast, Concurrent, Division, Doubling, Heads, Leaders, Messages,
+    Plan, Round, Schedules, ScratchUse, Segments, Source, Stream,
 };
 use circulant::schedule::{Rule, Sequence, Skips};
 use circulant::select::Cut;
@@ -144,6 +144,8 @@ fn visit_nodes(nodes: &Arc<Nodes>, check: &mut impl FnMut(Problem<'_>)) {
         for n in [1, 2, 7, 40] {
             stages.broadcast_by_leaders(on, root, n, 0..100);
             stages.reduction_by_leaders(on, root, n, 0..100, false);
+            stages.broadcast_across(on, root, n, 0..100);
+            stages.reduction_across(on, root, n, 0..100);
             for lanes in lanes {
                 stages.broadcast_by_lanes(on, root, (n, lanes), 0..100);
                 stages.reduction_by_lanes(on, root, (n, lanes), 0..100, false);
@@ -152,6 +154,8 @@ fn visit_nodes(nodes: &Arc<Nodes>, check: &mut impl FnMut(Problem<'_>)) {
         // More blocks than are kept at once, where that does not take long.
         let several = Cut::Blocks(if p <= 33 { 40 } else { 5 });
         for cut in [several, Cut::Segments(3), Cut::Segments(1000)] {
+            stages.allgather_across(on, messages.iter().copied(), cut);
+            stages.reduce_scatter_across(on, messages.iter().copied(), cut);
             for lanes in lanes {
                 let shares = shares(&messages, lanes);
                 stages.allgather_by_leaders(on, &shares, cut);
@@ -316,7 +320,8 @@ fn leaders_have_room_for_the_widest_round_that_is_still_sent() {
                 let skips = Arc::new(graph.clone());
                 let within = Broadcast::new(skips, schedules, nodes.place(rank), rounds);
                 let place = (nodes.clone(), rank);
-                let leaders = Leaders::new(across, within, place, Heads::Lowest, Messages::OfRanks);
+                let across = Across::new(across, place, Heads::Lowest, Messages::OfRanks);
+                let leaders = Leaders::new(across, within);
                 AnyPlan::from(Concurrent::new(vec![leaders]))
             };
             let plans: Vec<_> = (0..nodes.processes()).map(plan).collect();
@@ -341,6 +346,9 @@ fn stores(plan: &AnyPlan) -> bool {
             | AnyPlan::Direct(_)
             | AnyPlan::Exchange(_)
             | AnyPlan::TreeBroadcast(_)
+            | AnyPlan::AcrossBroadcast(_)
+            | AnyPlan::AcrossAllgather(_)
+            | AnyPlan::AcrossPipelinedAllgather(_)
             | AnyPlan::LeadersBroadcast(_)
             | AnyPlan::LeadersAllgather(_)
             | AnyPlan::LeadersPipelinedAllgather(_)

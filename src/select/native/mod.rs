@@ -192,10 +192,7 @@ fn across_groups(call: &Facts) -> Cost {
     } else {
         3.0
     };
-    Cost {
-        rounds: 2.0 * f64::from(call.phases()),
-        bytes: volume * call.bytes as f64,
-    }
+    Cost::of_messages(2.0 * f64::from(call.phases()), volume * call.bytes as f64)
 }
 
 #[cfg(test)]

@@ -57,10 +57,7 @@ impl Spread {
 
     /// What a port takes for so many messages that are together so many times the problem.
     pub fn cost(&self, rounds: f64, volume: f64) -> Cost {
-        Cost {
-            rounds,
-            bytes: volume * self.bytes,
-        }
+        Cost::of_messages(rounds, volume * self.bytes)
     }
 
     /// Where each process sends so much of the problem to other nodes, in so many rounds: that;
@@ -97,10 +94,7 @@ impl Spread {
         let seconds_of_byte = |network: Network| network.seconds(0.0, 1.0);
         let slower = seconds_of_byte(Network::SHARED) / seconds_of_byte(network);
         let within = slower.min(1.0) * (self.processes - self.ports);
-        Cost {
-            rounds: 0.0,
-            bytes: piece * (self.ports - 1.0 + within),
-        }
+        Cost::of_messages(0.0, piece * (self.ports - 1.0 + within))
     }
 
     /// The part of the problem that a process sends to other nodes in an allgather by doubling: in
