@@ -229,7 +229,7 @@ static GENERAL: [(&str, &[Variable]); 7] = [
             Variable::agreed(
                 "CIRCULANT_SHARED_MAX",
                 Accepts::Size(0..=1 << 30),
-                "memory in bytes that the processes of a communicator on one node share, in all; \
+                "memory in bytes that the processes of a communicator share on each node, in all; \
                 0: none",
                 |s| s.shared_max,
                 |s, word| s.shared_max = word,
