@@ -40,7 +40,7 @@ mod state;
 pub use job::{own_settings, process};
 pub use known::choice;
 pub use lookup::{hook_end, is_small, revoke, while_freed, with_state};
-pub use roll::{commit, while_starting};
+pub use roll::{before_session, commit, while_starting};
 pub use service::Service;
 pub use state::State;
 

@@ -48,9 +48,24 @@ pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
         STARTING.store(false, Ordering::Release);
     }
     if code == SUCCESS {
-        roll();
+        let roll = roll();
+        if is_outermost && matches!(roll, Some(Roll::Complete(settings)) if !settings.disable) {
+            mpi::make_parent();
+        }
     }
     code
+}
+
+/// Before MPI_Session_init: has the entry of this process made in PMI's store, should MPI_Init
+/// follow. Once a session has made a communicator, MPI_Init has no barrier in MPICH 5, and others
+/// might look for the entry before it is there. (With PMIx such a process has none.)
+///
+/// Not where MPI_Init has been called past circulant, or MPI has ended: then nothing may be put,
+/// and the connection may be another.
+pub fn before_session() {
+    if mpi::speaks_pmi() && !mpi::was_started() {
+        put_by_pmi();
+    }
 }
 
 fn put_by_pmi() {

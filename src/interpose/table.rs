@@ -8,12 +8,12 @@ use crate::call::attempt;
 use crate::collective::{
     self, Allgather, Allreduce, Alltoall, Bcast, Exported, Gather, Reduce, ReduceScatter, switch,
 };
-use crate::communicator::{commit, hook_end, revoke, while_freed, while_starting};
+use crate::communicator::{before_session, commit, hook_end, revoke, while_freed, while_starting};
 use crate::linker::name;
 use crate::mpi::{
-    self, Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info,
-    MPI_Op, MPI_Request, Operands, Passed, PassedByRank, Plain, PlainArray, SUCCESS, free_datatype,
-    free_operator, function, native, start_duplication,
+    self, Buffer, Communicator, Counts, MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype,
+    MPI_Errhandler, MPI_Info, MPI_Op, MPI_Request, Operands, Passed, PassedByRank, Plain,
+    PlainArray, SUCCESS, free_datatype, free_operator, function, native, start_duplication,
 };
 use crate::select::Operation;
 use crate::store::{OF_OPEN_MPI_3, OF_OPEN_MPI_4, PMIX};
@@ -404,6 +404,20 @@ intercept! {
     ) around start {
         // SAFETY: the arguments as the program passed them.
         start(|| unsafe { (native().functions.PMPI_Init_thread)(argc, argv, required, provided) })
+    }
+
+    /// MPI_Session_init, by which a program may begin before MPI_Init. The entry of this process is
+    /// made before it, too. Local.
+    ///
+    MPI_Session_init / PMPI_Session_init(
+        info: MPI_Info, handler: MPI_Errhandler, session: *mut c_void
+    ) {
+        let Some(function) = native().functions.PMPI_Session_init else {
+            return native().constants.err_arg.0;
+        };
+        before_session();
+        // SAFETY: the arguments as the program passed them.
+        unsafe { function(info, handler, session) }
     }
 
     /// MPI_Pcontrol: level 0 sends all calls that follow to the MPI library, any other takes that

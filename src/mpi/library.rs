@@ -271,6 +271,9 @@ natives! {
         PMPIX_Comm_is_revoked(MPI_Comm, *mut c_int);
         #[cfg(any())]
         PMPIX_Comm_revoke(MPI_Comm);
+        // Not every header has its types.
+        #[cfg(any())]
+        PMPI_Session_init(MPI_Info, MPI_Errhandler, *mut c_void);
         #[cfg(large_count)]
         PMPI_Type_get_contents_c(
             MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, *mut c_int, *mut MPI_Aint,

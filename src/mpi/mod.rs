@@ -75,10 +75,11 @@ pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
 pub use plain::{Plain, PlainArray};
-pub use private::{Making, Private};
+pub use private::{Making, Private, free_parent, make_parent};
 pub use probe::{free_probe, make_probe};
 pub use sys::{
-    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request, MPI_Status,
+    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Info, MPI_Op, MPI_Request,
+    MPI_Status,
 };
 pub use waits::ReturnedErrors;
 
@@ -202,6 +203,14 @@ pub fn is_active() -> bool {
         (functions.PMPI_Finalized)(&mut finalized);
     }
     initialized != 0 && finalized == 0
+}
+
+/// Whether MPI_Init has been called; still so after MPI_Finalize.
+pub fn was_started() -> bool {
+    let mut initialized = 0;
+    // SAFETY: as in `is_active`.
+    unsafe { (native().functions.PMPI_Initialized)(&mut initialized) };
+    initialized != 0
 }
 
 /// Whether the program has asked for that.

@@ -1,6 +1,7 @@
 /*
  * MPI-4 sessions: collectives in a program that never calls MPI_Init and has no MPI_COMM_WORLD; or, with
- * the argument "initialized", that calls it as well.
+ * the argument "initialized", that calls it as well; or, with "before", that calls it after a session has made
+ * a communicator, where rank 0 is late.
  *
  * Before all others calls a function of circulant's, where that is in the process; and after them another, in a
  * program without MPI_COMM_WORLD.
@@ -8,6 +9,8 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "medley.h"
@@ -74,7 +77,8 @@ int main(int argc, char **argv) {
     MPI_Session session;
     MPI_Group group;
     MPI_Comm comm;
-    if (argc > 1) {
+    bool is_before = argc > 1 && strcmp(argv[1], "before") == 0;
+    if (argc > 1 && !is_before) {
         MPI_Init(&argc, &argv);
     }
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
@@ -85,6 +89,13 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     check_ranks("sessions", rank, size);
+    if (is_before) {
+        MPI_Barrier(comm);
+        if (rank == 0) {
+            nanosleep(&(struct timespec){0, 300000000}, NULL);
+        }
+        MPI_Init(&argc, &argv);
+    }
     for (int call = 0; call < 20; call++) {
         check_case("call %d", call);
         medley(comm, 1000);
