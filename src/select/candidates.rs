@@ -837,4 +837,82 @@ mod tests {
         assert!(may_be(2, 1, 0) && may_be(16, 1, 0));
         assert!(!may_be(1, 1, 0) && !may_be(16, 2, 0) && !may_be(16, 1, 4));
     }
+
+    /// Nor on several nodes where a process could find that it cannot combine there, and the others
+    /// would not know; nor what would gain more by overlap; nor before anything is measured.
+    #[test]
+    fn small_calls_on_several_nodes_may_be_in_their_memory() {
+        let settings = Settings::default();
+        let measured = Sizing::Measured(Network::SHIPPED);
+        let cut_of =
+            |facts: &Facts, settings: &Settings, sizing| match slots(facts, settings, sizing)
+                [SHARED - 1]?
+            {
+                Algorithm::Shared { across } => across,
+                other => panic!("{other:?}"),
+            };
+        let may_be = |facts: &Facts| cut_of(facts, &settings, measured).is_some();
+        for operation in [
+            Operation::Bcast,
+            Operation::Reduce,
+            Operation::Allgather,
+            Operation::Allgatherv,
+            Operation::ReduceScatterBlock,
+            Operation::ReduceScatter,
+            Operation::Allreduce,
+        ] {
+            let facts = Facts {
+                order: Order::Any,
+                ..Facts::regular(operation, 1 << 16, 32, 8)
+            };
+            let cut = cut_of(&facts, &settings, measured);
+            let in_blocks = matches!(cut, Some(Cut::Blocks(_)));
+            assert_eq!(in_blocks, operation.is_rooted(), "{operation:?}");
+            for order in [Order::Commutative, Order::Ranks] {
+                let moves = may_be(&Facts { order, ..facts });
+                assert_eq!(moves, !operation.combines(), "{operation:?} {order:?}");
+            }
+            assert!(!may_be(&Facts { nodes: 32, ..facts }));
+            let with = |bytes| Facts { bytes, ..facts };
+            assert!(may_be(&with(SHARED_MOST)) && !may_be(&with(SHARED_MOST + 1)));
+            let none = Settings {
+                shared_max: 0,
+                ..Settings::default()
+            };
+            assert_eq!(cut_of(&facts, &none, measured), None);
+            assert_eq!(cut_of(&facts, &settings, Sizing::Unmeasured), None);
+            assert!(cut_of(&facts, &settings, Sizing::Given).is_some());
+        }
+        for operation in [Operation::Alltoall, Operation::Gather, Operation::Scatter] {
+            assert!(!may_be(&Facts::regular(operation, 1 << 16, 32, 8)));
+        }
+        // A slot has room for a unit of each process.
+        let many = |processes| Facts::regular(Operation::Allgather, 1 << 16, processes, 64);
+        let most = SHARED_PROCESSES_MOST;
+        assert!(may_be(&many(most)) && !may_be(&many(most + 1)));
+    }
+
+    /// Beside memory of nodes small calls have no other candidate than leaders with the same
+    /// messages, and lanes where a node has many processes.
+    #[test]
+    fn small_calls_on_several_nodes_have_few_candidates() {
+        let settings = Settings::default();
+        let of = |bytes, processes| {
+            let facts = Facts::regular(Operation::Bcast, bytes, processes, 8);
+            let slots = slots(&facts, &settings, Sizing::Measured(Network::SHIPPED));
+            slots.into_iter().flatten().collect::<Vec<_>>()
+        };
+        let [leaders, shared] = of(LANES_FROM - 1, 32)[..] else {
+            panic!("{:?}", of(LANES_FROM - 1, 32));
+        };
+        assert_eq!(leaders.blocks(), shared.blocks());
+        assert_eq!([leaders.name(), shared.name()], ["leaders", "shared"]);
+        assert!(of(LANES_FROM, 32).len() > 4);
+        let gathered = |processes| {
+            let facts = Facts::regular(Operation::Allgather, 1 << 16, processes, 8);
+            slots(&facts, &settings, Sizing::Measured(Network::SHIPPED))[SLOTS - 1]
+        };
+        assert_eq!(gathered(8 * (LANES_FROM_PROCESSES - 1)), None);
+        assert!(gathered(8 * LANES_FROM_PROCESSES).is_some());
+    }
 }
