@@ -51,7 +51,8 @@ pub(super) fn run<M: Owner>(
     mut memory: M,
 ) -> Result<Done, Stop> {
     let receives = Shared::receives(&pattern, service.team.place());
-    let done = match run_pattern(service, pattern, unit, true, &mut memory) {
+    let lengths = fingerprint(&pattern);
+    let done = match run_pattern(service, pattern, (unit, lengths), &mut memory) {
         // Nobody tells a process that only sends, either.
         Err(Stop::Mismatched(_)) if !receives => Ok(Done::default()),
         done => done,
@@ -89,14 +90,24 @@ pub(super) fn run_on_nodes<M: Owner>(
     mut memory: M,
 ) -> Result<Done, Stop> {
     let mut parts = Parts::default();
+    // Also of what comes later: so all processes of the node know before the leader goes on.
+    let lengths = fingerprint(&(&call.inward, &call.outward));
     if let Some(inward) = call.inward {
-        parts.add(run_pattern(service, inward, unit, true, &mut memory))?;
+        parts.add(run_pattern(service, inward, (unit, lengths), &mut memory))?;
     }
     // All processes of the node know that.
     let goes_on = parts.mismatch.is_none();
     if call.leads {
         let across = Running::prepare(service, call.across, 0, None, memory);
-        let [across] = complete([across])?;
+        let [across] = match complete([across]) {
+            Ok(across) => across,
+            Err(stop) => {
+                if call.outward.is_some_and(|_| goes_on) {
+                    tell_failed(service, (unit, lengths));
+                }
+                return Err(stop);
+            }
+        };
         let (kept, done, lengths) = across.end(service);
         memory = kept;
         parts.add(lengths.map(|()| done).map_err(Stop::from))?;
@@ -105,8 +116,11 @@ pub(super) fn run_on_nodes<M: Owner>(
     }
     if let Some(outward) = call.outward.filter(|_| goes_on) {
         // What has come to a leader is of no use to its node if it is of another length.
-        let is_sound = parts.mismatch.is_none();
-        parts.add(run_pattern(service, outward, unit, is_sound, &mut memory))?;
+        let lengths = match parts.mismatch {
+            None => lengths,
+            Some(_) => !lengths,
+        };
+        parts.add(run_pattern(service, outward, (unit, lengths), &mut memory))?;
     }
     let mismatch = parts.mismatch.filter(|_| call.receives);
     if mismatch.is_none() {
@@ -158,29 +172,23 @@ fn leave<M: Owner>(service: &mut Service, lease: usize, memory: M) {
     });
 }
 
-/// Runs a pattern on this node. All its processes have an error if one says that it is not sound.
+/// Runs a pattern on this node. `lengths` is a word that stands for the lengths of the call: all
+/// processes have an error if one has another.
 fn run_pattern<M: Memory>(
     service: &mut Service,
     pattern: Pattern,
-    unit: usize,
-    is_sound: bool,
+    (unit, lengths): (usize, u64),
     memory: &mut M,
 ) -> Result<Done, Stop> {
-    let (communicator, node) = (service.communicator(), service.sharers());
-    let (processes, place) = (node.size(), node.place());
-    let shared = service.shared.as_mut().ok_or(Reason::SharedMemory)?;
-    let mut run = Run {
-        shared,
-        communicator,
-        unit,
-        place,
-        processes,
-    };
-    let lengths = match is_sound {
-        true => fingerprint(&pattern),
-        false => !fingerprint(&pattern),
-    };
-    run.steps(pattern, lengths, memory)
+    Run::on(service, unit)?.steps(pattern, lengths, memory)
+}
+
+/// MPI has failed in a leader, which meets its node once more: all its processes have an error.
+fn tell_failed(service: &mut Service, (unit, lengths): (usize, u64)) {
+    if let Ok(mut run) = Run::on(service, unit) {
+        // Whatever comes of it, the leader has an error already.
+        let _ = run.agree(0, !lengths);
+    }
 }
 
 /// A call in progress.
@@ -194,7 +202,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `lengths` is a word that stands for the lengths of the call.
+    fn on(service: &mut Service, unit: usize) -> Result<Run<'_>, Stop> {
+        let (communicator, node) = (service.communicator(), service.sharers());
+        let (processes, place) = (node.size(), node.place());
+        Ok(Run {
+            shared: service.shared.as_mut().ok_or(Reason::SharedMemory)?,
+            communicator,
+            unit,
+            place,
+            processes,
+        })
+    }
+
+    /// All meet once at least, and so learn of each other's lengths.
     fn steps<M: Memory>(
         &mut self,
         pattern: Pattern,
@@ -226,6 +246,9 @@ impl Run<'_> {
             self.shared.count_step();
             self.finish_step(&step, number, memory)?;
             rounds += 1 + u64::from(step.meets_again);
+        }
+        if !has_met {
+            self.agree(0, lengths)?;
         }
         Ok(Done {
             rounds,
@@ -353,7 +376,7 @@ fn result(offset: usize) -> Place {
 }
 
 /// A word for all lengths of a call.
-fn fingerprint(pattern: &Pattern) -> u64 {
+fn fingerprint(pattern: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     pattern.hash(&mut hasher);
     hasher.finish()

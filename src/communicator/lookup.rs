@@ -66,7 +66,6 @@ impl Drop for AtEnd {
         if HANGS.load(Ordering::Acquire) && !ENDED.swap(true, Ordering::AcqRel) {
             closing::write(self.began);
             STATE.end();
-            mpi::free_parent();
             mpi::free_probe();
             mpi::forget_duplications();
             mpi::forget_datatypes();

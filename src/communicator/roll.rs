@@ -48,10 +48,7 @@ pub fn while_starting(init: impl FnOnce() -> c_int) -> c_int {
         STARTING.store(false, Ordering::Release);
     }
     if code == SUCCESS {
-        let roll = roll();
-        if is_outermost && matches!(roll, Some(Roll::Complete(settings)) if !settings.disable) {
-            mpi::make_parent();
-        }
+        roll();
     }
     code
 }

@@ -75,7 +75,7 @@ pub use messages::Sending;
 pub use operator::{Operator, OperatorKind};
 pub use packed::{Packed, size as packed_size};
 pub use plain::{Plain, PlainArray};
-pub use private::{Making, Private, free_parent, make_parent};
+pub use private::{Making, Private};
 pub use probe::{free_probe, make_probe};
 pub use sys::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Info, MPI_Op, MPI_Request,

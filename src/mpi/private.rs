@@ -3,8 +3,6 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use once_cell::sync::OnceCell;
-
 use super::communicator::Group;
 use super::duplication::{is_duplicating, may_be_started};
 use super::library::{native, speaks_pmi};
@@ -29,46 +27,6 @@ pub struct Private {
     is_live: bool,
 }
 
-/// What twins are made from, where several threads may make communicators, on Open MPI. There a
-/// process makes one at a time, that of the oldest parent first. So a twin of the program's
-/// communicator might wait for another thread's, that for another process's, and that for this
-/// process in the call that needs the twin.
-static PARENT: OnceCell<Communicator> = OnceCell::new();
-
-/// Makes what twins are made from, older than any communicator of the program's, where that is
-/// needed. MPI_COMM_WORLD itself will not do: the messages by which Open MPI makes them might come
-/// to the program. At the end of MPI_Init. Collective.
-pub fn make_parent() {
-    if !may_be_started() || PARENT.get().is_some() {
-        return;
-    }
-    let world = Communicator::world();
-    let made = world.with_errors_returned(|| {
-        let group = Group::of(world)?;
-        let mut made = native().constants.comm_null;
-        let create = native().functions.PMPI_Comm_create;
-        // SAFETY: the group is this communicator's own.
-        check(unsafe { create(world.handle(), group.handle(), &mut made) })?;
-        // SAFETY: MPI gave it.
-        let made = unsafe { Communicator::new(made) };
-        made.set_error_handler(native().constants.errors_return)?;
-        Ok::<_, Error>(made)
-    });
-    let all = world.with_errors_returned(|| world.common_bits(u8::from(made.is_ok())));
-    match made {
-        Ok(made) if all == Ok(1) => drop(PARENT.set(made)),
-        Ok(made) => made.free(),
-        Err(_) => {}
-    }
-}
-
-/// Frees it, when MPI is about to end.
-pub fn free_parent() {
-    if let Some(parent) = PARENT.get() {
-        parent.free();
-    }
-}
-
 /// How many private communicators this process has in use.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -86,17 +44,9 @@ impl Private {
             || {
                 let group = Group::of(communicator)?;
                 let mut twin = native().constants.comm_null;
-                if let Some(parent) = PARENT.get() {
-                    let (parent, tag) = (parent.handle(), twin_tag(communicator)?);
-                    let create = native().functions.PMPI_Comm_create_group;
-                    // SAFETY: all processes of the group, which are in the parent, call this with
-                    // the same tag.
-                    check(unsafe { create(parent, group.handle(), tag, &mut twin) })?;
-                } else {
-                    let create = native().functions.PMPI_Comm_create;
-                    // SAFETY: the group is this communicator's own.
-                    check(unsafe { create(communicator.handle(), group.handle(), &mut twin) })?;
-                }
+                let create = native().functions.PMPI_Comm_create;
+                // SAFETY: the group is this communicator's own.
+                check(unsafe { create(communicator.handle(), group.handle(), &mut twin) })?;
                 // SAFETY: MPI gave it.
                 Private::new(unsafe { Communicator::new(twin) })
             },
@@ -206,23 +156,6 @@ impl Private {
     pub fn communicator(&self) -> Communicator {
         self.communicator
     }
-}
-
-/// The tag with which the twin of `communicator` is made from [`PARENT`]: another one than those of
-/// the twins that its processes make at the same time. Its rank 0 says which. Collective.
-fn twin_tag(communicator: Communicator) -> Result<c_int, Error> {
-    /// Tags of each rank of MPI_COMM_WORLD, and of all.
-    const TAGS: usize = 64;
-    const ALL: usize = 1 << 22;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let mut tag = [0.0];
-    if communicator.rank()? == 0 {
-        let own =
-            Communicator::world().rank()? * TAGS + NEXT.fetch_add(1, Ordering::Relaxed) % TAGS;
-        tag = [(own % ALL) as f64];
-    }
-    communicator.max_all(&mut tag)?;
-    Ok(tag[0] as c_int)
 }
 
 impl Drop for Private {

@@ -531,8 +531,17 @@ pub(super) fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
 /// [leaders](by_leaders).
 const SHARED_MOST: u64 = 256 << 10;
 
-/// The most processes that may have parts: a slot of the least size holds a unit of each.
-const SHARED_PROCESSES_MOST: usize = 8192;
+/// Bytes of a slot that there always are, if it may be so large.
+const SLOT_LEAST: usize = 16 << 10;
+
+/// Whether a slot holds a unit of each part: of all processes, if the parts are bytes; of those of
+/// a node, if they are numbers, of eight bytes at most. Twice, so that there are few steps.
+fn hold_parts(facts: &Facts, settings: &Settings) -> bool {
+    let of_other_nodes = facts.least_processes_per_node() * facts.nodes.saturating_sub(1);
+    let most = facts.processes.saturating_sub(of_other_nodes);
+    let needed = 2 * facts.processes.max(8 * most);
+    slot_bytes(settings.shared_max, most).is_some_and(|slot| slot.min(SLOT_LEAST) >= needed)
+}
 
 /// The same on several nodes, with messages between them cut as is fastest by leaders. If one
 /// process finds that it cannot run there, the others do not know. So only operands of the MPI
@@ -552,9 +561,8 @@ fn shared_on_nodes(
         Sizing::Unmeasured | Sizing::Fewer => return None,
     };
     let may_be = facts.bytes <= SHARED_MOST
-        && facts.processes <= SHARED_PROCESSES_MOST
         && (!facts.operation.combines() || facts.order == Order::Any)
-        && slot_bytes(settings.shared_max, facts.processes_per_node()).is_some();
+        && hold_parts(facts, settings);
     let cut = |algorithm: &Algorithm| match *algorithm {
         Algorithm::Leaders { cut } if may_be => Some(cut),
         _ => None,
@@ -887,9 +895,28 @@ mod tests {
             assert!(!may_be(&Facts::regular(operation, 1 << 16, 32, 8)));
         }
         // A slot has room for a unit of each process.
-        let many = |processes| Facts::regular(Operation::Allgather, 1 << 16, processes, 64);
-        let most = SHARED_PROCESSES_MOST;
-        assert!(may_be(&many(most)) && !may_be(&many(most + 1)));
+        let many = |processes, nodes| {
+            may_be(&Facts::regular(
+                Operation::Allgather,
+                1 << 16,
+                processes,
+                nodes,
+            ))
+        };
+        assert!(many(8192, 64) && !many(8256, 64));
+        assert!(many(1024, 2) && !many(2048, 2));
+        let few_bytes = Settings {
+            shared_max: 1 << 20,
+            ..Settings::default()
+        };
+        let large = Facts::regular(Operation::Allgather, 1 << 16, 4352, 34);
+        assert!(may_be(&large) && cut_of(&large, &few_bytes, measured).is_none());
+        // The largest node of several that differ may have nearly all.
+        let uneven = |smallest_node| Facts {
+            smallest_node,
+            ..Facts::regular(Operation::Allgather, 1 << 16, 2048, 4)
+        };
+        assert!(may_be(&uneven(None)) && !may_be(&uneven(Some(1))));
     }
 
     /// Beside memory of nodes small calls have no other candidate than leaders with the same

@@ -152,14 +152,6 @@ def test_exception_leaves_an_operator(mpi, report):
     assert "has left the call" not in run.stdout, run.describe()
 
 
-def test_threads_make_communicators(mpi, native_run, report):
-    """circulant's private communicator waits for none that another thread makes."""
-    native = native_run("contextids", 3)
-    run = mpi.preloaded(3, [mpi.program("contextids")], report, {"FORCE": 1}, timeout=60)
-    compare(run, native)
-    assert run.all_outcomes() == counted(run.stdout)
-
-
 def test_short_lived_communicators(mpi, report):
     """More, one after the other, than MPICH has room for: nothing stays behind of those before."""
     command = [mpi.program("lifecycle"), "short-lived"]
