@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Done, Owner, Running, complete};
 use crate::communicator::{Service, Stop};
-use crate::mpi::{Communicator, Error, native};
+use crate::mpi::{Communicator, Error, native, survives};
 use crate::plan::{Copied, Folded, Pattern, Shared, Step};
 use crate::pool::Lease;
 use crate::select::Reason;
@@ -102,7 +102,8 @@ pub(super) fn run_on_nodes<M: Owner>(
         let [across] = match complete([across]) {
             Ok(across) => across,
             Err(stop) => {
-                if call.outward.is_some_and(|_| goes_on) {
+                // Where MPI survives failures, who waits hears of it from MPI.
+                if call.outward.is_some_and(|_| goes_on) && !survives() {
                     tell_failed(service, (unit, lengths));
                 }
                 return Err(stop);
