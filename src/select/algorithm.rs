@@ -166,17 +166,10 @@ impl Algorithm {
     /// The number of blocks that was chosen, for one that has several.
     pub fn blocks(self) -> usize {
         match self {
-            Algorithm::Circulant { blocks }
-            | Algorithm::Leaders {
-                cut: Cut::Blocks(blocks),
-            }
-            | Algorithm::Shared {
-                across: Some(Cut::Blocks(blocks)),
-            }
-            | Algorithm::Lanes {
-                cut: Cut::Blocks(blocks),
-                ..
-            } => blocks,
+            Algorithm::Circulant { blocks } => blocks,
+            Algorithm::Leaders { cut }
+            | Algorithm::Lanes { cut, .. }
+            | Algorithm::Shared { across: Some(cut) } => cut.blocks(),
             _ => 1,
         }
     }

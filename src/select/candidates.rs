@@ -184,8 +184,8 @@ fn are_preferred(by_lanes: Algorithm, facts: &Facts, sizing: Sizing) -> bool {
 /// - Where all nodes have several processes, the same by lanes. By the cost model they take as long
 ///   as by leaders. [Large](LANES_FROM) ones come first, since several processes of a node combine,
 ///   copy and use the port.
-/// - On one node, all are in shared memory, if there may be any; and small ones by leaders, within
-///   their nodes.
+/// - On one node, all are in shared memory, if there may be any. On several, small ones by leaders
+///   are also in the memory of each node.
 pub(super) fn candidates(
     facts: &Facts,
     settings: &Settings,
@@ -526,8 +526,8 @@ pub(super) fn shared(facts: &Facts, settings: &Settings) -> Option<Algorithm> {
     (may_be && has_slots).then_some(Algorithm::Shared { across: None })
 }
 
-/// The most bytes of a call on several nodes in memory that the processes of a node share. What is
-/// copied there goes neither before nor beside messages, so larger ones take longer than by
+/// The most bytes of a call on several nodes in memory that the processes of a node share. They are
+/// copied there before and after messages, not meanwhile, so larger calls take longer than by
 /// [leaders](by_leaders).
 const SHARED_MOST: u64 = 256 << 10;
 
