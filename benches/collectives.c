@@ -474,14 +474,21 @@ struct proof {
     unsigned long long made[VARIANTS], ran[VARIANTS];
 };
 
+/* So many calls of a variant were made since the counter stood at `before`. */
+static void prove(struct proof *proof, const struct operation *operation, enum variant v, int times,
+                  unsigned long long before)
+{
+    proof->made[v] += (unsigned long long)times;
+    proof->ran[v] += calls_seen(operation) - before;
+}
+
 static void run(const struct operation *operation, const struct call *c, enum variant v, int times,
                 struct proof *proof)
 {
     unsigned long long before = calls_seen(operation);
     for (int k = 0; k < times; k++)
         operation->run(c, v);
-    proof->made[v] += (unsigned long long)times;
-    proof->ran[v] += calls_seen(operation) - before;
+    prove(proof, operation, v, times, before);
 }
 
 /* Fails unless what was measured of the native variant was native and of the other as `expected`. */
@@ -506,13 +513,16 @@ static void verify(const struct operation *operation, const struct call *c, enum
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* One call's time at the slowest rank, from a barrier on. */
+/* One call's time at the slowest rank, from a barrier on. To ask the library's counter is no part of it. */
 static double timed(const struct operation *operation, const struct call *c, enum variant v, struct proof *proof)
 {
+    unsigned long long before = calls_seen(operation);
     PMPI_Barrier(MPI_COMM_WORLD);
     double start = PMPI_Wtime();
-    run(operation, c, v, 1, proof);
-    return combined(PMPI_Wtime() - start, MPI_MAX);
+    operation->run(c, v);
+    double seconds = PMPI_Wtime() - start;
+    prove(proof, operation, v, 1, before);
+    return combined(seconds, MPI_MAX);
 }
 
 /* What a port lets through, measured throughout the run: seconds of one message from rank 0 to a rank

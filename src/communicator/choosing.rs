@@ -400,10 +400,7 @@ impl State {
     fn measure(&self, learning: &Learning) -> Result<Option<Known>, Stop> {
         let (processes, nodes) = (self.size(), self.nodes()?.count());
         match self.serve_on_nodes(network::measure) {
-            Ok((network, telling)) => {
-                learning.keep_time_of_telling(telling);
-                Ok(Some(Known::new(processes, nodes, network)))
-            }
+            Ok(network) => Ok(Some(Known::new(processes, nodes, network))),
             Err(Stop::Native(_)) => {
                 self.end_unless_delayed(learning);
                 Ok(None)

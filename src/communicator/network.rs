@@ -11,12 +11,11 @@ use crate::nodes::Nodes;
 use crate::select::{LARGE, Network, SMALL};
 use crate::team::Machine;
 
-/// Measures it: the same on all processes. Also the nanoseconds that it took this process to tell
-/// the times. Collective.
+/// Measures it: the same on all processes. Collective.
 ///
 /// # Errors
 /// MPI's.
-pub(super) fn measure(service: &Service, machine: &Machine) -> Result<(Network, u64), Error> {
+pub(super) fn measure(service: &Service, machine: &Machine) -> Result<Network, Error> {
     // All begin at about the same time.
     service.members.take_largest(&mut [0])?;
     let ends = ends(&machine.nodes);
@@ -26,16 +25,14 @@ pub(super) fn measure(service: &Service, machine: &Machine) -> Result<(Network, 
         times[2 * end + 1] = median_of(service, &ends, end, LARGE)?;
     }
     // Of each time, others have 0.
-    let start = Moment::now();
     service.members.take_largest(&mut times)?;
-    let telling = start.elapsed();
     // A short message that had to wait for a processor is no measure of the network. A long one is:
     // bytes take what they take where they take the longest.
     let short = median(times.iter().copied().step_by(2).collect());
     let long = times.iter().copied().skip(1).step_by(2).max().unwrap_or(0);
     let of_end = Network::measured((SMALL.0, short), (LARGE.0, long));
     let ends_of_a_node = ends.len() / machine.nodes.count().max(1);
-    Ok((of_end.of_node(ends_of_a_node), telling))
+    Ok(of_end.of_node(ends_of_a_node))
 }
 
 /// The ranks that send: the first of each node, or all of the only one.
